@@ -1,0 +1,48 @@
+-- Everything about one job, from the same view that people read.
+create or replace function batchq.get_job(job_id bigint)
+returns batchq.job_record
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $get_job$
+declare
+    v_job batchq.job_record;
+begin
+    select j.id, batchq.job_uuid(j.id), j.kind, j.queue, j.status, j.state, j.priority, j.attempts,
+           j.max_attempts, j.payload, j.headers, j.dedupe_key, j.created_at, j.run_at,
+           j.updated_at, j.started_at, j.finished_at, j.timeout, j.locked_by, j.locked_until,
+           j.cancel_requested_at, j.progress, j.result, j.last_error,
+           (select coalesce(jsonb_agg(to_jsonb(e)), '[]')
+            from (select e.attempt, e.failed_at, e.error, e.worker
+                  from batchq.error e
+                  where e.job_id = j.id
+                  order by e.lease_id desc
+                  limit 100) e)
+    into v_job
+    from batchq.jobs j
+    where j.id = get_job.job_id;
+    if not found then
+        perform batchq._job_not_found(job_id);
+    end if;
+    return v_job;
+end
+$get_job$;
+
+comment on function batchq.get_job is $comment$
+Everything about one job: what it is, where it stands, its result, and the error of each attempt.
+
+job_id: the job; for a UUID, get_job(job_id('…')).
+
+Returns: job_record. errors: the newest 100 attempts that failed, newest first, as a JSON array of
+{attempt, failed_at, error, worker}.
+Errors: JQ003 no such job.
+Role: batchq_monitor, and every other role of batchq.
+Example: select status, attempts, result from batchq.get_job(batchq.enqueue('report'))
+$comment$;

@@ -1,0 +1,91 @@
+/*
+ * Attempts that failed: leased rows, locked by this transaction, leave; each goes on to scheduled
+ * (attempts left), dead (none left, or permanent) or outcome (it was asked to stop). The error of
+ * the attempt is kept. expired tells leases that ran out from attempts that were reported.
+ */
+create or replace function batchq._end_attempts(
+    leases tid[],
+    errors text[],
+    permanents boolean[],
+    retry_ins interval[],
+    expired boolean
+)
+returns setof batchq.ended_attempt
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $_end_attempts$
+declare
+    v_now constant timestamptz := batchq._now();
+    v_ended batchq.ended_attempt[];
+    v_over bigint[];
+    v_queue text;
+begin
+    with gone as (
+        delete from batchq.leased l
+        using unnest(_end_attempts.leases, _end_attempts.errors, _end_attempts.permanents,
+                     _end_attempts.retry_ins) as a(lease, error, permanent, retry_in)
+        where l.ctid = a.lease
+        returning l.*, a.error, a.permanent, a.retry_in
+    ),
+    judged as materialized (
+        select g.job_id, g.lease_id, g.leased_at, g.segment, g.priority, g.attempt, g.keyed,
+               g.queue, g.worker, g.error, g.cancel_reason, v.state,
+               case when v.state = 'scheduled'
+                    then v_now + coalesce(greatest(g.retry_in, '0'),
+                                          batchq._backoff_wait(g.attempt, j, q)) end as run_at
+        from gone g
+        join batchq.job j on j.id = g.job_id and j.segment = g.segment
+        left join batchq.queue q on q.queue = g.queue
+        cross join lateral (
+            select case when g.cancel_requested_at is not null then 'cancelled'
+                        when coalesce(g.permanent, false) or g.attempt >= j.max_attempts
+                        then 'failed' else 'scheduled' end as state
+        ) v
+    ),
+    noted as (
+        insert into batchq.error (job_id, lease_id, failed_at, segment, attempt, expired, error,
+                                  worker)
+        select d.job_id, d.lease_id, v_now, d.segment, d.attempt, _end_attempts.expired,
+               batchq._fit_error(d.error), d.worker
+        from judged d
+    ),
+    retried as (
+        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
+                                      queue)
+        select d.job_id, d.run_at, v_now, d.segment, d.priority, d.attempt, d.keyed, d.queue
+        from judged d where d.state = 'scheduled'
+    ),
+    buried as (
+        insert into batchq.dead (job_id, failed_at, segment, priority, attempt, queue)
+        select d.job_id, v_now, d.segment, d.priority, d.attempt, d.queue
+        from judged d where d.state = 'failed'
+    ),
+    cancelled as (
+        insert into batchq.outcome (job_id, lease_id, leased_at, finished_at, segment, attempt,
+                                    state, reason)
+        select d.job_id, d.lease_id, d.leased_at, v_now, d.segment, d.attempt, d.state,
+               d.cancel_reason
+        from judged d where d.state = 'cancelled'
+    )
+    select array_agg(row(d.job_id, d.queue, d.state)::batchq.ended_attempt),
+           array_agg(d.job_id) filter (where d.keyed and d.state <> 'scheduled')
+    into v_ended, v_over
+    from judged d;
+    if v_over is not null then
+        perform batchq._release_keys(v_over);
+    end if;
+    for v_queue in
+        select distinct e.queue from unnest(v_ended) e where e.state = 'scheduled' order by e.queue
+    loop
+        perform batchq._add_scheduled_line(v_queue), batchq._ring(v_queue);
+    end loop;
+    return query select e.* from unnest(v_ended) e;
+end
+$_end_attempts$;

@@ -1,0 +1,79 @@
+/*
+ * Insert the jobs of a batch under ids that were drawn for them, in one statement. A job whose
+ * holder is not its own id is a duplicate and is left out; holders null: none has a key.
+ * A value that does not fit raises JQ001 with the place of its job.
+ */
+create or replace function batchq._insert_jobs(
+    jobs jsonb,
+    ids bigint[],
+    holders bigint[],
+    segment smallint
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_mergejoin = off
+as $_insert_jobs$
+declare
+    v_now constant timestamptz := batchq._now();
+begin
+    with item as materialized (
+        select e.ordinal, _insert_jobs.ids[e.ordinal] as id, s.kind,
+               coalesce(s.queue, 'default') collate "C" as queue,
+               coalesce(s.priority, 0)::smallint as priority, p.payload,
+               coalesce(s.run_at, v_now + s.delay, v_now) as run_at,
+               coalesce(s.run_at, v_now + s.delay, v_now) > v_now as later,
+               coalesce(s.max_attempts, q.max_attempts, 3) as max_attempts,
+               coalesce(s.timeout, q.timeout) as timeout, s.dedupe_key, s.backoff,
+               s.backoff_base, s.backoff_factor, s.backoff_cap, s.backoff_jitter, s.headers
+        from jsonb_array_elements(_insert_jobs.jobs) with ordinality as e(job, ordinal)
+        cross join lateral jsonb_populate_record(null::batchq.job_spec, e.job) s
+        cross join lateral (select coalesce(e.job -> 'payload', '{}') as payload) p
+        left join batchq.queue q on q.queue = coalesce(s.queue, 'default') collate "C"
+        where case
+            when e.job - batchq._job_fields() = '{}'
+                 and batchq._job_fits(
+                     s.kind, p.payload, coalesce(s.queue, 'default'), coalesce(s.priority, 0),
+                     s.run_at, s.delay, s.max_attempts, s.timeout, s.dedupe_key, s.dedupe_scope,
+                     s.dedupe_for, s.on_duplicate, s.backoff, s.backoff_base, s.backoff_factor,
+                     s.backoff_cap, s.backoff_jitter, s.headers)
+            then coalesce(_insert_jobs.holders[e.ordinal] = _insert_jobs.ids[e.ordinal], true)
+            else batchq._refuse_item(e.job, e.ordinal)
+        end
+    ),
+    written as (
+        insert into batchq.job (id, created_at, run_at, segment, priority, max_attempts, queue,
+                                kind, timeout, dedupe_key, backoff, backoff_base, backoff_factor,
+                                backoff_cap, backoff_jitter, payload, headers)
+        select i.id, v_now, i.run_at, _insert_jobs.segment, i.priority, i.max_attempts, i.queue,
+               i.kind, i.timeout, i.dedupe_key, i.backoff, i.backoff_base, i.backoff_factor,
+               i.backoff_cap, i.backoff_jitter, i.payload, i.headers
+        from item i
+    ),
+    readied as (
+        insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue)
+        select i.id, i.id, _insert_jobs.segment, i.priority, 0, i.dedupe_key is not null, i.queue
+        from item i where not i.later
+    ),
+    delayed as (
+        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
+                                      queue)
+        select i.id, i.run_at, v_now, _insert_jobs.segment, i.priority, 0,
+               i.dedupe_key is not null, i.queue
+        from item i where i.later
+    )
+    insert into batchq.floor (queue, line, priority)
+    select d.queue, d.line, d.priority
+    from (select distinct i.queue, case when i.later then 'scheduled' else 'ready' end as line,
+                 case when i.later then 0::smallint else i.priority end as priority
+          from item i) d
+    where not exists (
+        select from batchq.floor f
+        where f.queue = d.queue and f.line = d.line and f.priority = d.priority);
+end
+$_insert_jobs$;

@@ -1,0 +1,52 @@
+-- The lowest place of a line in [from_place, head) that is visible and locked by nobody else, or
+-- null. The row is locked: the caller is about to take it.
+create or replace function batchq._lowest_free(
+    queue text,
+    line text,
+    priority smallint,
+    from_place bigint,
+    head bigint
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $_lowest_free$
+declare
+    v_place bigint;
+begin
+    case _lowest_free.line
+        when 'ready' then
+            select r.pos into v_place
+            from batchq.ready r
+            where r.queue = _lowest_free.queue and r.priority = _lowest_free.priority
+              and r.pos >= _lowest_free.from_place and r.pos < _lowest_free.head
+            order by r.pos
+            limit 1
+            for update skip locked;
+        when 'scheduled' then
+            select batchq._micros(s.run_at) into v_place
+            from batchq.scheduled s
+            where s.queue = _lowest_free.queue
+              and s.run_at >= batchq._instant(_lowest_free.from_place)
+              and s.run_at < batchq._instant(_lowest_free.head)
+            order by s.run_at
+            limit 1
+            for update skip locked;
+        when 'leased' then
+            select batchq._micros(l.lease_until) into v_place
+            from batchq.leased l
+            where l.lease_until >= batchq._instant(_lowest_free.from_place)
+              and l.lease_until < batchq._instant(_lowest_free.head)
+            order by l.lease_until
+            limit 1
+            for update skip locked;
+    end case;
+    return v_place;
+end
+$_lowest_free$;

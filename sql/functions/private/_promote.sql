@@ -1,0 +1,49 @@
+/*
+ * Promotion: due jobs of a queue become ready, in the order of run_at, id, and take new places.
+ * Rows that another promotion holds are skipped. Returns how many moved.
+ *
+ * The xid comes before nextval: the floor depends on it.
+ */
+create or replace function batchq._promote(queue text, from_place bigint, n integer)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+as $_promote$
+declare
+    v_now constant timestamptz := batchq._now();
+    v_moved integer;
+begin
+    perform pg_current_xact_id();
+    with due as materialized (
+        select s.ctid
+        from batchq.scheduled s
+        where s.queue = _promote.queue
+          and s.run_at >= batchq._instant(_promote.from_place) and s.run_at <= v_now
+        order by s.run_at, s.job_id
+        limit _promote.n
+        for update skip locked
+    ),
+    moved as (
+        delete from batchq.scheduled s using due d where s.ctid = d.ctid
+        returning s.job_id, s.segment, s.priority, s.attempt, s.keyed, s.queue, s.run_at
+    ),
+    ordered as (select m.* from moved m order by m.run_at, m.job_id)
+    insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, keyed, queue)
+    select nextval('batchq.position'), o.job_id, v_now, o.segment, o.priority, o.attempt, o.keyed,
+           o.queue
+    from ordered o;
+    get diagnostics v_moved = row_count;
+    if v_moved > 0 then
+        perform batchq._add_lanes(_promote.queue);
+    end if;
+    return v_moved;
+end
+$_promote$;

@@ -1,0 +1,56 @@
+-- Move dead letters, locked by this transaction, to ready, or to scheduled at a rate. See redrive.
+create or replace function batchq._revive(job_ids bigint[], per_second double precision)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $_revive$
+declare
+    v_now constant timestamptz := batchq._now();
+    v_queue text;
+    v_queues text[];
+begin
+    with gone as materialized (
+        delete from batchq.dead d where d.job_id = any(_revive.job_ids)
+        returning d.job_id, d.segment, d.priority, d.queue
+    ),
+    numbered as (
+        select g.*, row_number() over (order by g.job_id) - 1 as ordinal, k.keyed
+        from gone g
+        join batchq.job j on j.id = g.job_id and j.segment = g.segment
+        cross join lateral (
+            select case when j.dedupe_key is null then false
+                        else batchq._claim_key(g.queue, j.dedupe_key, g.job_id, g.segment,
+                                               'unfinished', null) = g.job_id end as keyed
+        ) k
+        order by g.job_id
+    ),
+    readied as (
+        insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, keyed, queue)
+        select nextval('batchq.position'), m.job_id, v_now, m.segment, m.priority, 0, m.keyed,
+               m.queue
+        from numbered m where _revive.per_second is null
+    ),
+    delayed as (
+        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
+                                      queue)
+        select m.job_id, v_now + make_interval(secs => m.ordinal / _revive.per_second), v_now,
+               m.segment, m.priority, 0, m.keyed, m.queue
+        from numbered m where _revive.per_second is not null
+    )
+    select array_agg(distinct g.queue order by g.queue) into v_queues from gone g;
+    foreach v_queue in array coalesce(v_queues, '{}') loop
+        perform batchq._add_lanes(v_queue);
+        if per_second is not null then
+            perform batchq._add_scheduled_line(v_queue);
+        end if;
+        perform batchq._ring(v_queue);
+    end loop;
+end
+$_revive$;

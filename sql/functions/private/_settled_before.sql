@@ -1,0 +1,27 @@
+/*
+ * Whether this very lease ended before, in a settlement that was asked for twice: the state it
+ * led to, or null. Looks into every segment, so it is for the slow path only.
+ */
+create or replace function batchq._settled_before(job_id bigint, lease_id bigint)
+returns text
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $_settled_before$
+declare
+    v_state text;
+begin
+    select o.state into v_state
+    from batchq.outcome o
+    where o.job_id = _settled_before.job_id and o.lease_id = _settled_before.lease_id;
+    if not found then
+        select 'failed' into v_state
+        from batchq.error e
+        where e.job_id = _settled_before.job_id and e.lease_id = _settled_before.lease_id;
+    end if;
+    return v_state;
+end
+$_settled_before$;

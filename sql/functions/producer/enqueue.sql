@@ -1,0 +1,128 @@
+/*
+ * Enqueueing one job: a row in job, and one in ready or scheduled.
+ *
+ * Takes no row lock and waits for nobody, unless two callers claim one dedupe key. The xid comes
+ * before nextval: the floor depends on it.
+ */
+create or replace function batchq.enqueue(
+    kind text,
+    payload jsonb default '{}',
+    queue text default 'default',
+    priority integer default 0,
+    run_at timestamptz default null,
+    delay interval default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    dedupe_key text default null,
+    dedupe_scope text default null,
+    dedupe_for interval default null,
+    on_duplicate text default null,
+    backoff text default null,
+    backoff_base interval default null,
+    backoff_factor double precision default null,
+    backoff_cap interval default null,
+    backoff_jitter text default null,
+    headers jsonb default null
+)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $enqueue$
+declare
+    v_now constant timestamptz := batchq._now();
+    v_job_id bigint;
+    v_holder bigint;
+    v_run_at timestamptz;
+    v_line text;
+    v_queue record;
+begin
+    perform pg_current_xact_id();
+    if not batchq._job_fits(kind, payload, queue, priority, run_at, delay, max_attempts, timeout,
+                            dedupe_key, dedupe_scope, dedupe_for, on_duplicate, backoff,
+                            backoff_base, backoff_factor, backoff_cap, backoff_jitter, headers)
+    then
+        perform batchq._refuse_job(
+            kind, payload, queue, priority, run_at, delay, max_attempts, timeout, dedupe_key,
+            dedupe_scope, dedupe_for, on_duplicate, backoff, backoff_base, backoff_factor,
+            backoff_cap, backoff_jitter, headers, '');
+    end if;
+    v_run_at := coalesce(enqueue.run_at, v_now + enqueue.delay, v_now);
+    v_line := case when v_run_at > v_now then 'scheduled' else 'ready' end;
+    select s.last_value as segment, q.max_attempts, q.timeout,
+           exists (
+               select from batchq.floor f
+               where f.queue = enqueue.queue and f.line = v_line
+                 and f.priority = case v_line when 'ready' then enqueue.priority::smallint
+                                              else 0::smallint end) as known
+    into v_queue
+    from batchq.current_segment s left join batchq.queue q on q.queue = enqueue.queue;
+    v_job_id := nextval('batchq.position');
+    if enqueue.dedupe_key is not null then
+        v_holder := batchq._claim_key(
+            enqueue.queue, enqueue.dedupe_key, v_job_id, v_queue.segment::smallint,
+            coalesce(enqueue.dedupe_scope, 'unfinished'), v_now + enqueue.dedupe_for);
+        if v_holder <> v_job_id then
+            if enqueue.on_duplicate = 'replace' then
+                perform batchq._replace_pending(v_holder, payload, headers, v_run_at);
+            end if;
+            return v_holder;
+        end if;
+    end if;
+    insert into batchq.job (id, created_at, run_at, segment, priority, max_attempts, queue, kind,
+                            timeout, dedupe_key, backoff, backoff_base, backoff_factor,
+                            backoff_cap, backoff_jitter, payload, headers)
+    values (v_job_id, v_now, v_run_at, v_queue.segment, enqueue.priority,
+            coalesce(enqueue.max_attempts, v_queue.max_attempts, 3), enqueue.queue, enqueue.kind,
+            coalesce(enqueue.timeout, v_queue.timeout), enqueue.dedupe_key, enqueue.backoff,
+            enqueue.backoff_base, enqueue.backoff_factor, enqueue.backoff_cap,
+            enqueue.backoff_jitter, enqueue.payload, enqueue.headers);
+    if v_line = 'ready' then
+        insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue)
+        values (v_job_id, v_job_id, v_queue.segment, enqueue.priority, 0,
+                enqueue.dedupe_key is not null, enqueue.queue);
+    else
+        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
+                                      queue)
+        values (v_job_id, v_run_at, v_now, v_queue.segment, enqueue.priority, 0,
+                enqueue.dedupe_key is not null, enqueue.queue);
+    end if;
+    if not v_queue.known then
+        perform batchq._add_line(enqueue.queue, v_line,
+            case v_line when 'ready' then enqueue.priority::smallint else 0::smallint end);
+    end if;
+    perform batchq._ring(enqueue.queue);
+    return v_job_id;
+end
+$enqueue$;
+
+comment on function batchq.enqueue is $comment$
+Add a job. It exists when the caller's transaction commits, and never did when that rolls back.
+
+kind: which handler runs it, 1 to 255 characters. payload: any JSON value but null, at most 1 MiB.
+queue: 1 to 255 characters; made by first use. priority: -32768 to 32767, higher first.
+run_at or delay: the earliest start, at most 10 years ahead for delay and before the year 9999; a
+time in the past means now. max_attempts: 1 to 32767; else the queue's, else 3.
+timeout: the longest one attempt may run, 10 ms to 365 days; else the queue's, else none.
+dedupe_key: 1 to 1024 bytes. While another job of the queue holds it, no new job is made and the
+id of that one is returned. dedupe_scope: 'unfinished' (default: held until the job is completed,
+dead or cancelled) or 'pending' (held until it is leased). dedupe_for: held at least that long,
+also past the job's end. on_duplicate: 'return' (default) leaves the first job as it is; 'replace'
+gives it the new payload, headers and time if it is still pending, in its old place.
+backoff: 'exponential' or 'fixed'; backoff_base, backoff_cap: 0 to 365 days; backoff_factor: 1 to
+100; backoff_jitter: 'full' or 'none'. Each else the queue's, else exponential from 10 s by 2 up
+to 1 h with full jitter ('fixed' has none unless asked for).
+headers: a JSON object of at most 64 KiB that travels with the job, for trace context.
+
+Returns: the job's id, or that of the job that holds the dedupe key.
+Errors: JQ001 a value is out of its bounds.
+Role: batchq_producer.
+Example: select batchq.enqueue('send_email', '{"to": "ada@example.org"}', delay => '5 min')
+$comment$;

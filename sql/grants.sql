@@ -1,0 +1,49 @@
+/*
+ * Who may call what. create or replace keeps old grants, so everything is taken away first.
+ * A folder is a role; monitor's functions are for all four. maintain and reap are anybody's who
+ * works, as a worker keeps the queues in order.
+ */
+revoke all on schema batchq from public;
+revoke all on all tables in schema batchq from public;
+revoke all on all sequences in schema batchq from public;
+revoke all on all routines in schema batchq from public;
+alter default privileges in schema batchq revoke execute on routines from public;
+
+do $grants$
+declare
+    v_grant record;
+begin
+    for v_grant in
+        select g.role_name, g.functions
+        from (values
+            ('batchq_producer', array[
+                'cancel', 'enqueue', 'enqueue_many']),
+            ('batchq_worker', array[
+                'assert_lease', 'bell_pending', 'complete', 'complete_many', 'extend',
+                'fail', 'fail_many', 'lease', 'lease_from', 'next_due', 'park', 'progress',
+                'progress_many', 'release', 'release_many', 'settle_and_lease', 'snooze',
+                'snooze_many', 'unpark',
+                'maintain', 'reap']),
+            ('batchq_operator', array[
+                'maintain', 'pause', 'purge', 'reap', 'redrive', 'resume', 'set_queue']),
+            ('batchq_monitor', '{}')
+        ) as g(role_name, functions)
+        join pg_roles r on r.rolname = g.role_name
+    loop
+        execute format('revoke all on all tables in schema batchq from %1$I;'
+                       'revoke all on all sequences in schema batchq from %1$I;'
+                       'revoke all on all routines in schema batchq from %1$I;'
+                       'grant usage on schema batchq to %1$I', v_grant.role_name);
+        execute (
+            select string_agg(format('grant execute on function %s to %I', p.oid::regprocedure,
+                                     v_grant.role_name), ';')
+            from pg_proc p
+            where p.pronamespace = 'batchq'::regnamespace
+              and (p.proname = any(v_grant.functions) or p.proname = any(array[
+                'errors', 'get_job', 'job_id', 'job_uuid', 'list_jobs', 'stats', 'version'])));
+        if v_grant.role_name in ('batchq_operator', 'batchq_monitor') then
+            execute format('grant select on batchq.jobs to %I', v_grant.role_name);
+        end if;
+    end loop;
+end
+$grants$;

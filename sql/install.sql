@@ -1,0 +1,110 @@
+-- The manifest: psql runs it, and so does pybatchq.install. One transaction, one installer at a
+-- time; a second run changes nothing.
+\set ON_ERROR_STOP on
+begin;
+set local client_min_messages = warning;
+set local lock_timeout = '10 s';
+set local search_path = pg_catalog, pg_temp;
+set local check_function_bodies = on;
+\ir schema.sql
+
+select not exists (select from batchq.migration where migration = 1) as pending_0001 \gset
+\if :pending_0001
+\ir migrations/0001_core.sql
+\endif
+
+\ir retired.sql
+\ir functions/private/_now.sql
+\ir functions/private/_micros.sql
+\ir functions/private/_instant.sql
+\ir functions/private/_bell.sql
+\ir functions/private/_xid_passed.sql
+\ir functions/private/_name_fits.sql
+\ir functions/private/_job_fields.sql
+\ir functions/private/_job_fits.sql
+\ir functions/private/_fit_error.sql
+\ir functions/private/_backoff_bound.sql
+\ir functions/private/_add_lanes.sql
+\ir functions/private/_add_line.sql
+\ir functions/private/_add_scheduled_line.sql
+\ir functions/private/_backoff_wait.sql
+\ir functions/private/_check_floors.sql
+\ir functions/private/_check_lists.sql
+\ir functions/private/_check_queues.sql
+\ir functions/private/_check_redrive.sql
+\ir functions/private/_check_waits.sql
+\ir functions/private/_claim_key.sql
+\ir functions/private/_claim_keys.sql
+\ir functions/private/_count_ready.sql
+\ir functions/private/_discover.sql
+\ir functions/private/_drop_floors.sql
+\ir functions/private/_drop_keys.sql
+\ir functions/private/_drop_lanes.sql
+\ir functions/private/_end_attempts.sql
+\ir functions/private/_hand_back.sql
+\ir functions/private/_head.sql
+\ir functions/private/_insert_jobs.sql
+\ir functions/private/_job_not_found.sql
+\ir functions/private/_lease_lost.sql
+\ir functions/private/_live_state.sql
+\ir functions/private/_lock_leases.sql
+\ir functions/private/_lowest.sql
+\ir functions/private/_lowest_free.sql
+\ir functions/private/_mark_passed.sql
+\ir functions/private/_promote.sql
+\ir functions/private/_promote_all.sql
+\ir functions/private/_raise.sql
+\ir functions/private/_refuse_item.sql
+\ir functions/private/_refuse_job.sql
+\ir functions/private/_refuse_lease.sql
+\ir functions/private/_release_keys.sql
+\ir functions/private/_replace_duplicates.sql
+\ir functions/private/_replace_pending.sql
+\ir functions/private/_revive.sql
+\ir functions/private/_ring.sql
+\ir functions/private/_settled_before.sql
+\ir functions/private/_state_of.sql
+\ir functions/private/_sweep.sql
+\ir functions/private/_take_pending.sql
+\ir functions/private/_unsettled.sql
+\ir functions/producer/cancel.sql
+\ir functions/producer/enqueue.sql
+\ir functions/producer/enqueue_many.sql
+\ir functions/worker/assert_lease.sql
+\ir functions/worker/bell_pending.sql
+\ir functions/worker/complete.sql
+\ir functions/worker/complete_many.sql
+\ir functions/worker/extend.sql
+\ir functions/worker/fail.sql
+\ir functions/worker/fail_many.sql
+\ir functions/worker/lease.sql
+\ir functions/worker/lease_from.sql
+\ir functions/worker/next_due.sql
+\ir functions/worker/park.sql
+\ir functions/worker/progress.sql
+\ir functions/worker/progress_many.sql
+\ir functions/worker/release.sql
+\ir functions/worker/release_many.sql
+\ir functions/worker/settle_and_lease.sql
+\ir functions/worker/snooze.sql
+\ir functions/worker/snooze_many.sql
+\ir functions/worker/unpark.sql
+\ir functions/operator/maintain.sql
+\ir functions/operator/pause.sql
+\ir functions/operator/purge.sql
+\ir functions/operator/reap.sql
+\ir functions/operator/redrive.sql
+\ir functions/operator/resume.sql
+\ir functions/operator/set_queue.sql
+\ir views/jobs.sql
+\ir functions/monitor/errors.sql
+\ir functions/monitor/get_job.sql
+\ir functions/monitor/job_id.sql
+\ir functions/monitor/job_uuid.sql
+\ir functions/monitor/list_jobs.sql
+\ir functions/monitor/stats.sql
+\ir functions/monitor/version.sql
+
+\ir roles.sql
+\ir grants.sql
+commit;

@@ -1,0 +1,1 @@
+-- Signatures of earlier releases that are gone: drop function if exists batchq.name(types);
