@@ -15,21 +15,25 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 
 \ir retired.sql
 \ir functions/private/_now.sql
+\ir functions/private/_next_place.sql
+\ir functions/private/_segment.sql
 \ir functions/private/_micros.sql
 \ir functions/private/_instant.sql
 \ir functions/private/_bell.sql
+\ir functions/private/_parked.sql
 \ir functions/private/_xid_passed.sql
 \ir functions/private/_name_fits.sql
 \ir functions/private/_job_fields.sql
 \ir functions/private/_job_fits.sql
+\ir functions/private/_options_fit.sql
 \ir functions/private/_fit_error.sql
 \ir functions/private/_backoff_bound.sql
 \ir functions/private/_add_lanes.sql
 \ir functions/private/_add_line.sql
-\ir functions/private/_add_scheduled_line.sql
 \ir functions/private/_backoff_wait.sql
 \ir functions/private/_check_floors.sql
 \ir functions/private/_check_lists.sql
+\ir functions/private/_check_options.sql
 \ir functions/private/_check_queues.sql
 \ir functions/private/_check_redrive.sql
 \ir functions/private/_check_waits.sql
@@ -44,6 +48,7 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_hand_back.sql
 \ir functions/private/_head.sql
 \ir functions/private/_insert_jobs.sql
+\ir functions/private/_is_due.sql
 \ir functions/private/_job_not_found.sql
 \ir functions/private/_lease_lost.sql
 \ir functions/private/_live_state.sql

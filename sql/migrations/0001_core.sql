@@ -334,6 +334,9 @@ comment on type batchq.pending_job is 'What is needed of a narrow row that was t
 create type batchq.ended_attempt as (job_id bigint, queue text, state text);
 comment on type batchq.ended_attempt is 'Where a failed attempt left its job.';
 
+create type batchq.line as (queue text, line text, priority smallint);
+comment on type batchq.line is 'What a floor belongs to.';
+
 create type batchq.job_spec as (
     kind text,
     queue text,

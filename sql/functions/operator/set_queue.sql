@@ -18,14 +18,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $set_queue$
 begin
-    if not batchq._job_fits('k', '{}', queue, 0, null, null, max_attempts, timeout, null, null,
-                            null, null, backoff, backoff_base, backoff_factor, backoff_cap,
-                            backoff_jitter, null)
-    then
-        perform batchq._refuse_job(
-            'k', '{}', queue, 0, null, null, max_attempts, timeout, null, null, null, null, backoff,
-            backoff_base, backoff_factor, backoff_cap, backoff_jitter, null, '');
-    end if;
+    perform batchq._check_options(null, null, max_attempts, timeout, null, null, null, null, backoff,
+                                  backoff_base, backoff_factor, backoff_cap, backoff_jitter, null);
     perform batchq._refuse_lease(queue, 1, lease_for);
     if reset then
         update batchq.queue q

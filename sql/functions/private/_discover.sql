@@ -21,10 +21,7 @@ begin
     select coalesce(max(f.hard_floor), 0) into v_from
     from batchq.floor f
     where f.queue = _discover.queue and f.line = 'scheduled';
-    if exists (
-        select from batchq.scheduled s
-        where s.queue = _discover.queue and s.run_at >= batchq._instant(v_from) and s.run_at <= v_now
-    ) then
+    if batchq._is_due(_discover.queue, v_from, v_now) then
         v_again := batchq._promote(_discover.queue, v_from, 1000) > 0;
     end if;
     if batchq._add_lanes(_discover.queue) > 0 then

@@ -84,7 +84,7 @@ begin
     for v_queue in
         select distinct e.queue from unnest(v_ended) e where e.state = 'scheduled' order by e.queue
     loop
-        perform batchq._add_scheduled_line(v_queue), batchq._ring(v_queue);
+        perform batchq._add_line(v_queue, 'scheduled', 0::smallint), batchq._ring(v_queue);
     end loop;
     return query select e.* from unnest(v_ended) e;
 end

@@ -2,7 +2,7 @@
 create or replace function batchq._fit_error(error text)
 returns text
 language sql
-immutable
+stable
 return case
     when error is null or error = '' then 'no error text was given'
     when char_length(error) <= 2048 then error

@@ -32,7 +32,7 @@ begin
     ),
     readied as (
         insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, keyed, queue)
-        select nextval('batchq.position'), g.job_id, v_now, g.segment, g.priority, g.attempt - 1,
+        select batchq._next_place(), g.job_id, v_now, g.segment, g.priority, g.attempt - 1,
                g.keyed, g.queue
         from gone g where g.state = 'ready'
     ),
@@ -65,7 +65,7 @@ begin
         order by e.queue
     loop
         if v_queue.delayed then
-            perform batchq._add_scheduled_line(v_queue.queue);
+            perform batchq._add_line(v_queue.queue, 'scheduled', 0::smallint);
         end if;
         perform batchq._ring(v_queue.queue);
     end loop;

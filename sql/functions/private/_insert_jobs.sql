@@ -1,7 +1,8 @@
 /*
  * Insert the jobs of a batch under ids that were drawn for them, in one statement. A job whose
  * holder is not its own id is a duplicate and is left out; holders null: none has a key.
- * A value that does not fit raises JQ001 with the place of its job.
+ * A value that does not fit raises JQ001 with the place of its job. Returns the lines that gained
+ * rows.
  */
 create or replace function batchq._insert_jobs(
     jobs jsonb,
@@ -9,7 +10,7 @@ create or replace function batchq._insert_jobs(
     holders bigint[],
     segment smallint
 )
-returns void
+returns setof batchq.line
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
@@ -22,6 +23,7 @@ as $_insert_jobs$
 declare
     v_now constant timestamptz := batchq._now();
 begin
+    return query
     with item as materialized (
         select e.ordinal, _insert_jobs.ids[e.ordinal] as id, s.kind,
                coalesce(s.queue, 'default') collate "C" as queue,
@@ -38,7 +40,8 @@ begin
         where case
             when e.job - batchq._job_fields() = '{}'
                  and batchq._job_fits(
-                     s.kind, p.payload, coalesce(s.queue, 'default'), coalesce(s.priority, 0),
+                     s.kind, p.payload, coalesce(s.queue, 'default'), coalesce(s.priority, 0))
+                 and batchq._options_fit(
                      s.run_at, s.delay, s.max_attempts, s.timeout, s.dedupe_key, s.dedupe_scope,
                      s.dedupe_for, s.on_duplicate, s.backoff, s.backoff_base, s.backoff_factor,
                      s.backoff_cap, s.backoff_jitter, s.headers)
@@ -67,13 +70,8 @@ begin
                i.dedupe_key is not null, i.queue
         from item i where i.later
     )
-    insert into batchq.floor (queue, line, priority)
-    select d.queue, d.line, d.priority
-    from (select distinct i.queue, case when i.later then 'scheduled' else 'ready' end as line,
-                 case when i.later then 0::smallint else i.priority end as priority
-          from item i) d
-    where not exists (
-        select from batchq.floor f
-        where f.queue = d.queue and f.line = d.line and f.priority = d.priority);
+    select distinct i.queue::text, case when i.later then 'scheduled' else 'ready' end,
+                    case when i.later then 0::smallint else i.priority end
+    from item i;
 end
 $_insert_jobs$;

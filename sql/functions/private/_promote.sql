@@ -37,7 +37,7 @@ begin
     ),
     ordered as (select m.* from moved m order by m.run_at, m.job_id)
     insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, keyed, queue)
-    select nextval('batchq.position'), o.job_id, v_now, o.segment, o.priority, o.attempt, o.keyed,
+    select batchq._next_place(), o.job_id, v_now, o.segment, o.priority, o.attempt, o.keyed,
            o.queue
     from ordered o;
     get diagnostics v_moved = row_count;

@@ -27,16 +27,13 @@ begin
         order by s.queue desc, s.run_at desc
         limit 1;
         exit when not found or v_moved >= n;
-        perform batchq._add_scheduled_line(v_queue);
+        perform batchq._add_line(v_queue, 'scheduled', 0::smallint);
         select f.hard_floor into v_floor
         from batchq.floor f
         where f.queue = v_queue and f.line = 'scheduled'
         order by f.generation desc
         limit 1;
-        if exists (
-            select from batchq.scheduled s
-            where s.queue = v_queue and s.run_at >= batchq._instant(v_floor) and s.run_at <= v_now)
-        then
+        if batchq._is_due(v_queue, v_floor, v_now) then
             v_moved := v_moved + batchq._promote(v_queue, v_floor, 1000);
             perform batchq._ring(v_queue);
         end if;

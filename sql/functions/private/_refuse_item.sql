@@ -33,11 +33,13 @@ begin
         perform batchq._raise('JQ001', sqlerrm || v_place, 'see the bounds of enqueue');
     end;
     perform batchq._refuse_job(
-        v_spec.kind, coalesce(_refuse_item.job -> 'payload', '{}'), coalesce(v_spec.queue, 'default'),
-        coalesce(v_spec.priority, 0), v_spec.run_at, v_spec.delay, v_spec.max_attempts,
-        v_spec.timeout, v_spec.dedupe_key, v_spec.dedupe_scope, v_spec.dedupe_for,
-        v_spec.on_duplicate, v_spec.backoff, v_spec.backoff_base, v_spec.backoff_factor,
-        v_spec.backoff_cap, v_spec.backoff_jitter, v_spec.headers, v_place);
+        v_spec.kind, coalesce(_refuse_item.job -> 'payload', '{}'),
+        coalesce(v_spec.queue, 'default'), coalesce(v_spec.priority, 0), v_place);
+    perform batchq._check_options(
+        v_spec.run_at, v_spec.delay, v_spec.max_attempts, v_spec.timeout, v_spec.dedupe_key,
+        v_spec.dedupe_scope, v_spec.dedupe_for, v_spec.on_duplicate, v_spec.backoff,
+        v_spec.backoff_base, v_spec.backoff_factor, v_spec.backoff_cap, v_spec.backoff_jitter,
+        v_spec.headers, v_place);
     return false;
 end
 $_refuse_item$;

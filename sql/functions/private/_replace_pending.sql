@@ -68,14 +68,14 @@ begin
         )
         insert into batchq.scheduled (run_at, since, job_id, segment, priority, attempt, keyed, queue)
         select _replace_pending.run_at, v_now, g.* from gone g;
-        perform batchq._add_scheduled_line(v_job.queue);
+        perform batchq._add_line(v_job.queue, 'scheduled', 0::smallint);
     else
         with gone as (
             delete from batchq.scheduled s where s.ctid = v_scheduled
             returning s.job_id, s.segment, s.priority, s.attempt, s.keyed, s.queue
         )
         insert into batchq.ready (pos, ready_at, job_id, segment, priority, attempt, keyed, queue)
-        select nextval('batchq.position'), v_now, g.* from gone g;
+        select batchq._next_place(), v_now, g.* from gone g;
         perform batchq._add_lanes(v_job.queue);
     end if;
     perform batchq._ring(v_job.queue);

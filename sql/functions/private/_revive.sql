@@ -33,7 +33,7 @@ begin
     ),
     readied as (
         insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, keyed, queue)
-        select nextval('batchq.position'), m.job_id, v_now, m.segment, m.priority, 0, m.keyed,
+        select batchq._next_place(), m.job_id, v_now, m.segment, m.priority, 0, m.keyed,
                m.queue
         from numbered m where _revive.per_second is null
     ),
@@ -48,7 +48,7 @@ begin
     foreach v_queue in array coalesce(v_queues, '{}') loop
         perform batchq._add_lanes(v_queue);
         if per_second is not null then
-            perform batchq._add_scheduled_line(v_queue);
+            perform batchq._add_line(v_queue, 'scheduled', 0::smallint);
         end if;
         perform batchq._ring(v_queue);
     end loop;

@@ -1,8 +1,8 @@
 /*
  * Enqueueing one job: a row in job, and one in ready or scheduled.
  *
- * Takes no row lock and waits for nobody, unless two callers claim one dedupe key. The xid comes
- * before nextval: the floor depends on it.
+ * Takes no row lock and waits for nobody, unless two callers claim one dedupe key. The place is
+ * drawn before the clock is read, so after the xid: the floors depend on both.
  */
 create or replace function batchq.enqueue(
     kind text,
@@ -32,45 +32,35 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $enqueue$
 declare
-    v_now constant timestamptz := batchq._now();
     v_job_id bigint;
-    v_holder bigint;
+    v_now timestamptz;
+    v_segment smallint;
     v_run_at timestamptz;
-    v_line text;
-    v_queue record;
+    v_holder bigint;
 begin
-    perform pg_current_xact_id();
-    if not batchq._job_fits(kind, payload, queue, priority, run_at, delay, max_attempts, timeout,
-                            dedupe_key, dedupe_scope, dedupe_for, on_duplicate, backoff,
-                            backoff_base, backoff_factor, backoff_cap, backoff_jitter, headers)
-    then
-        perform batchq._refuse_job(
-            kind, payload, queue, priority, run_at, delay, max_attempts, timeout, dedupe_key,
-            dedupe_scope, dedupe_for, on_duplicate, backoff, backoff_base, backoff_factor,
-            backoff_cap, backoff_jitter, headers, '');
+    if not batchq._job_fits(kind, payload, queue, priority) then
+        perform batchq._refuse_job(kind, payload, queue, priority);
     end if;
-    v_run_at := coalesce(enqueue.run_at, v_now + enqueue.delay, v_now);
-    v_line := case when v_run_at > v_now then 'scheduled' else 'ready' end;
-    select s.last_value as segment, q.max_attempts, q.timeout,
-           exists (
-               select from batchq.floor f
-               where f.queue = enqueue.queue and f.line = v_line
-                 and f.priority = case v_line when 'ready' then enqueue.priority::smallint
-                                              else 0::smallint end) as known
-    into v_queue
-    from batchq.current_segment s left join batchq.queue q on q.queue = enqueue.queue;
-    v_job_id := nextval('batchq.position');
-    if enqueue.dedupe_key is not null then
-        v_holder := batchq._claim_key(
-            enqueue.queue, enqueue.dedupe_key, v_job_id, v_queue.segment::smallint,
-            coalesce(enqueue.dedupe_scope, 'unfinished'), v_now + enqueue.dedupe_for);
+    if num_nonnulls(run_at, delay, max_attempts, timeout, dedupe_key, dedupe_scope, dedupe_for,
+                    on_duplicate, backoff, backoff_base, backoff_factor, backoff_cap,
+                    backoff_jitter, headers) > 0
+    then
+        perform batchq._check_options(
+            run_at, delay, max_attempts, timeout, dedupe_key, dedupe_scope, dedupe_for,
+            on_duplicate, backoff, backoff_base, backoff_factor, backoff_cap, backoff_jitter,
+            headers);
+    end if;
+    v_job_id := batchq._next_place();
+    v_now := batchq._now();
+    v_segment := batchq._segment();
+    v_run_at := coalesce(run_at, v_now + delay, v_now);
+    if dedupe_key is not null then
+        v_holder := batchq._claim_key(queue, dedupe_key, v_job_id, v_segment,
+                                      coalesce(dedupe_scope, 'unfinished'), v_now + dedupe_for);
         if v_holder <> v_job_id then
-            if enqueue.on_duplicate = 'replace' then
+            if on_duplicate = 'replace' then
                 perform batchq._replace_pending(v_holder, payload, headers, v_run_at);
             end if;
             return v_holder;
@@ -79,26 +69,29 @@ begin
     insert into batchq.job (id, created_at, run_at, segment, priority, max_attempts, queue, kind,
                             timeout, dedupe_key, backoff, backoff_base, backoff_factor,
                             backoff_cap, backoff_jitter, payload, headers)
-    values (v_job_id, v_now, v_run_at, v_queue.segment, enqueue.priority,
-            coalesce(enqueue.max_attempts, v_queue.max_attempts, 3), enqueue.queue, enqueue.kind,
-            coalesce(enqueue.timeout, v_queue.timeout), enqueue.dedupe_key, enqueue.backoff,
-            enqueue.backoff_base, enqueue.backoff_factor, enqueue.backoff_cap,
-            enqueue.backoff_jitter, enqueue.payload, enqueue.headers);
-    if v_line = 'ready' then
-        insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue)
-        values (v_job_id, v_job_id, v_queue.segment, enqueue.priority, 0,
-                enqueue.dedupe_key is not null, enqueue.queue);
-    else
+    select v_job_id, v_now, v_run_at, v_segment, enqueue.priority,
+           coalesce(enqueue.max_attempts, q.max_attempts, 3), enqueue.queue, enqueue.kind,
+           coalesce(enqueue.timeout, q.timeout), enqueue.dedupe_key, enqueue.backoff,
+           enqueue.backoff_base, enqueue.backoff_factor, enqueue.backoff_cap,
+           enqueue.backoff_jitter, enqueue.payload, enqueue.headers
+    from (select) one left join batchq.queue q on q.queue = enqueue.queue;
+    if v_run_at > v_now then
         insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
                                       queue)
-        values (v_job_id, v_run_at, v_now, v_queue.segment, enqueue.priority, 0,
+        values (v_job_id, v_run_at, v_now, v_segment, enqueue.priority, 0,
                 enqueue.dedupe_key is not null, enqueue.queue);
+        perform batchq._add_line(queue, 'scheduled', 0::smallint);
+    else
+        insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue)
+        values (v_job_id, v_job_id, v_segment, enqueue.priority, 0,
+                enqueue.dedupe_key is not null, enqueue.queue);
+        if priority <> 0 then                    -- lane 0 is always looked at
+            perform batchq._add_line(queue, 'ready', priority::smallint);
+        end if;
     end if;
-    if not v_queue.known then
-        perform batchq._add_line(enqueue.queue, v_line,
-            case v_line when 'ready' then enqueue.priority::smallint else 0::smallint end);
+    if batchq._parked(queue) then
+        perform pg_notify('batchq', batchq._bell(queue)::text);
     end if;
-    perform batchq._ring(enqueue.queue);
     return v_job_id;
 end
 $enqueue$;

@@ -2,8 +2,7 @@
  * Enqueueing many jobs: one statement for all of them, and one more pass if any has a dedupe key.
  *
  * Ids are drawn in input order before keys are claimed in key order, so places follow the input
- * and two batches cannot deadlock. The xid comes before nextval: the floor depends on it. Typed
- * values are parsed in a subtransaction, so that a value of the wrong type can be reported with
+ * and two batches cannot deadlock. Typed values are parsed in a subtransaction, so that a value of the wrong type can be reported with
  * the place of its job.
  */
 create or replace function batchq.enqueue_many(jobs jsonb)
@@ -20,21 +19,27 @@ declare
     v_segment smallint;
     v_ids bigint[];
     v_holders bigint[];
-    v_queue text;
+    v_line batchq.line;
 begin
-    perform pg_current_xact_id();
     if v_n is null or v_n > 100000 then
         perform batchq._raise('JQ001',
             format('invalid jobs: %s', coalesce(v_n || ' jobs', jsonb_typeof(jobs), 'null')),
             'give a JSON array of at most 100,000 objects');
     end if;
-    select s.last_value::smallint into v_segment from batchq.current_segment s;
-    select array_agg(nextval('batchq.position')) into v_ids from generate_series(1, v_n);
+    v_segment := batchq._segment();
+    select array_agg(batchq._next_place()) into v_ids from generate_series(1, v_n);
     begin
         if jobs @? '$[*].dedupe_key' then
             v_holders := batchq._claim_keys(jobs, v_ids, v_segment);
         end if;
-        perform batchq._insert_jobs(jobs, v_ids, v_holders, v_segment);
+        for v_line in
+            select i.* from batchq._insert_jobs(jobs, v_ids, v_holders, v_segment) i order by 1, 2, 3
+        loop
+            if v_line.line = 'scheduled' or v_line.priority <> 0 then
+                perform batchq._add_line(v_line.queue, v_line.line, v_line.priority);
+            end if;
+            perform batchq._ring(v_line.queue);
+        end loop;
     exception when data_exception then
         perform batchq._refuse_item(e.job, e.ordinal)
         from jsonb_array_elements(jobs) with ordinality as e(job, ordinal);
@@ -43,11 +48,6 @@ begin
     if v_holders is not null then
         perform batchq._replace_duplicates(jobs, v_ids, v_holders);
     end if;
-    for v_queue in
-        select distinct coalesce(e.job ->> 'queue', 'default') from jsonb_array_elements(jobs) e(job)
-    loop
-        perform batchq._ring(v_queue);
-    end loop;
     return query
     select h.ordinal::integer, h.holder, h.holder = v_ids[h.ordinal]
     from unnest(coalesce(v_holders, v_ids)) with ordinality as h(holder, ordinal);

@@ -39,11 +39,10 @@ declare
     v_count integer;
 begin
     if not coalesce(batchq._name_fits(queue) and n between 1 and 10000
-                    and (lease_for is null or lease_for between '0.1 s' and '1 day'), false)
-    then
+                    and (lease_for is null or lease_for between '0.1 s' and '1 day'), false) then
         perform batchq._refuse_lease(queue, n, lease_for);
     end if;
-    loop
+    while v_got < n loop
         select f.line, f.priority, f.floor, f.hard_floor, f.sweep_after, q.paused_at, q.lease_for
         into v_floor
         from batchq.floor f left join batchq.queue q on q.queue = f.queue
@@ -63,11 +62,7 @@ begin
             perform batchq._sweep(queue, v_line, v_priority);
         end if;
         if v_line = 'scheduled' then
-            if exists (
-                select from batchq.scheduled s
-                where s.queue = lease.queue
-                  and s.run_at >= batchq._instant(v_floor.floor) and s.run_at <= v_now)
-            then
+            if batchq._is_due(queue, v_floor.floor, v_now) then
                 perform batchq._promote(queue, v_floor.floor, 1000);
             end if;
             continue;
@@ -87,26 +82,23 @@ begin
             returning r.job_id, r.segment, r.attempt, r.keyed
         ),
         briefed as materialized (
-            select m.job_id, nextval('batchq.lease_number') as lease_id,
-                   batchq._now() + coalesce(lease.lease_for, v_floor.lease_for, '60 s')
-                       as lease_until,
-                   m.segment, m.attempt + 1 as attempt, m.keyed, j.kind, j.payload,
+            select m.*, nextval('batchq.lease_number') as lease_id, j.kind, j.payload,
+                   batchq._now() + coalesce(lease.lease_for, v_floor.lease_for, '60 s') as till,
                    j.max_attempts, j.timeout, j.headers
             from moved m join batchq.job j on j.id = m.job_id and j.segment = m.segment
         ),
         held as (
             insert into batchq.leased (job_id, lease_id, lease_until, leased_at, deadline, segment,
                                        priority, attempt, keyed, queue, worker)
-            select b.job_id, b.lease_id, b.lease_until, v_now, v_now + b.timeout, b.segment,
-                   v_priority, b.attempt, b.keyed, lease.queue, lease.worker
+            select b.job_id, b.lease_id, b.till, v_now, v_now + b.timeout, b.segment,
+                   v_priority, b.attempt + 1, b.keyed, lease.queue, lease.worker
             from briefed b
         )
-        select b.job_id, b.lease_id, b.lease_until, lease.queue, b.kind, b.payload,
-               v_priority::integer, b.attempt, b.max_attempts::integer, b.timeout, b.headers
+        select b.job_id, b.lease_id, b.till, lease.queue, b.kind, b.payload, v_priority::integer,
+               b.attempt + 1, b.max_attempts::integer, b.timeout, b.headers
         from briefed b;
         get diagnostics v_count = row_count;
         v_got := v_got + v_count;
-        exit when v_got >= n;
     end loop;
 end
 $lease$;

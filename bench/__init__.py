@@ -1,0 +1,1 @@
+"""The benchmark of batchq: see README.md in this folder."""

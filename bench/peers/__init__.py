@@ -1,0 +1,1 @@
+"""The rivals: reference tables of our own making (.sql) and real products."""

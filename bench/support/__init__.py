@@ -1,0 +1,1 @@
+"""What every workload needs: a server, pgbench, meters, statistics and the report."""

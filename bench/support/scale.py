@@ -1,0 +1,91 @@
+"""How big the workloads are: `--quick` to see that everything runs, short, `--long`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Sizes; times in seconds."""
+
+    name: str
+    rounds: int
+    seconds: float
+    bulk_jobs: int
+    move_jobs: int
+    single_jobs: int
+    batch_jobs: int
+    drain_jobs: int
+    drain_jobs_slow: int
+    latency_samples: int
+    clean_s: float
+    snapshot_s: float
+    last_part_s: float
+    snapshot_rounds: int
+    backlog_base: int
+    backlog_jobs: int
+    cold_jobs: int
+    idle_s: float
+
+
+QUICK = Scale(
+    name="quick",
+    rounds=1,
+    seconds=1,
+    bulk_jobs=20_000,
+    move_jobs=10_000,
+    single_jobs=1_000,
+    batch_jobs=4_000,
+    drain_jobs=5_000,
+    drain_jobs_slow=300,
+    latency_samples=20,
+    clean_s=2,
+    snapshot_s=3,
+    last_part_s=1,
+    snapshot_rounds=1,
+    backlog_base=10_000,
+    backlog_jobs=20_000,
+    cold_jobs=20_000,
+    idle_s=6,
+)
+SHORT = Scale(
+    name="short",
+    rounds=3,
+    seconds=8,
+    bulk_jobs=400_000,
+    move_jobs=300_000,
+    single_jobs=20_000,
+    batch_jobs=150_000,
+    drain_jobs=200_000,
+    drain_jobs_slow=5_000,
+    latency_samples=500,
+    clean_s=30,
+    snapshot_s=60,
+    last_part_s=10,
+    snapshot_rounds=1,
+    backlog_base=10_000,
+    backlog_jobs=1_000_000,
+    cold_jobs=400_000,
+    idle_s=60,
+)
+LONG = Scale(
+    name="long",
+    rounds=5,
+    seconds=20,
+    bulk_jobs=1_000_000,
+    move_jobs=600_000,
+    single_jobs=60_000,
+    batch_jobs=300_000,
+    drain_jobs=200_000,
+    drain_jobs_slow=10_000,
+    latency_samples=1_000,
+    clean_s=60,
+    snapshot_s=600,
+    last_part_s=60,
+    snapshot_rounds=1,
+    backlog_base=10_000,
+    backlog_jobs=1_000_000,
+    cold_jobs=400_000,
+    idle_s=60,
+)

@@ -1,0 +1,96 @@
+"""However batchq is installed, and however often, the same schema stands there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+
+import psycopg
+
+from pybatchq import install
+from tests.support.servers import Databases
+
+
+def psql(server: Databases, dsn: str, *arguments: str, script: str | None = None) -> None:
+    """Run psql without PG* variables of ours; it must succeed and have nothing to complain of."""
+    done = subprocess.run(
+        [server.bin_dir / "psql", "-XAtq", *arguments, dsn],
+        input=script,
+        env={k: v for k, v in os.environ.items() if not k.startswith("PG")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ERROR" not in done.stderr
+
+
+def schema(server: Databases, dsn: str) -> str:
+    """What pg_dump says of the schema, without its random restriction key."""
+    dump = subprocess.run(
+        [server.bin_dir / "pg_dump", "--schema-only", "--schema=batchq", dsn],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return re.sub(r"^\\(?:un)?restrict .*\n", "", dump, flags=re.MULTILINE)
+
+
+async def test_installing_twice_changes_nothing(server: Databases, empty_db: str) -> None:
+    first = await install.install_dsn(empty_db)
+    assert first.migrations
+    assert first.functions > 0
+    once = schema(server, empty_db)
+    second = await install.install_dsn(empty_db)
+    assert second == install.InstallReport((), first.functions)
+    assert schema(server, empty_db) == once
+
+
+def test_psql_makes_the_same_schema(server: Databases, db: str, empty_db: str) -> None:
+    psql(server, empty_db, "-f", str(install.sql_dir() / "install.sql"))
+    assert schema(server, empty_db) == schema(server, db)
+    psql(server, empty_db, "-f", str(install.sql_dir() / "install.sql"))
+    assert schema(server, empty_db) == schema(server, db)
+
+
+def test_the_dumped_script_makes_the_same_schema(server: Databases, db: str, empty_db: str) -> None:
+    for _ in range(2):
+        psql(server, empty_db, script=install.dump())
+        assert schema(server, empty_db) == schema(server, db)
+
+
+async def test_eight_installers_at_once_all_succeed(
+    server: Databases, db: str, empty_db: str
+) -> None:
+    reports = await asyncio.gather(*(install.install_dsn(empty_db) for _ in range(8)))
+    assert sum(bool(report.migrations) for report in reports) == 1
+    assert schema(server, empty_db) == schema(server, db)
+
+
+async def test_a_session_keeps_its_settings(empty_db: str) -> None:
+    query = "select name, setting from pg_settings order by name"
+    async with await psycopg.AsyncConnection.connect(empty_db, autocommit=True) as conn:
+        before = await (await conn.execute(query)).fetchall()
+        await install.install(conn)
+        after: dict[str, str] = dict(await (await conn.execute(query)).fetchall())
+    # PL/pgSQL has settings of its own once it is loaded
+    assert {name: after[name] for name, _ in before} == dict(before)
+
+
+async def test_a_serializable_read_only_session_can_install(empty_db: str) -> None:
+    options = "-c default_transaction_isolation=serializable -c default_transaction_read_only=on"
+    async with await psycopg.AsyncConnection.connect(empty_db, options=options) as conn:
+        report = await install.install(conn)
+    assert report.migrations
+
+
+async def test_nothing_of_batchq_is_left_in_the_database(empty_db: str) -> None:
+    async with await psycopg.AsyncConnection.connect(empty_db, autocommit=True) as conn:
+        await install.install(conn)
+        await install.uninstall(conn)
+        left = await conn.execute("select 1 from pg_namespace where nspname = 'batchq'")
+        assert await left.fetchone() is None
+        report = await install.install(conn)
+    assert report.migrations

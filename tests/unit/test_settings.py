@@ -1,0 +1,115 @@
+"""Settings: what each variable takes, and what its error says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybatchq.settings import Settings, SettingsError, parse_duration
+
+
+def test_without_any_variable_the_defaults_hold() -> None:
+    assert Settings.from_env({}) == Settings(
+        database_url=None,
+        queues=("default",),
+        concurrency=10,
+        handlers=(),
+        lease_s=60,
+        reap_every_s=5,
+        poll_s=1,
+        doorbell=True,
+        lease_timeout_s=3,
+        grace_s=30,
+        data=None,
+    )
+
+
+def test_an_empty_variable_is_an_unset_one() -> None:
+    names = ["DATABASE_URL", "BATCHQ_QUEUES", "BATCHQ_CONCURRENCY", "BATCHQ_LEASE", "BATCHQ_DATA"]
+    assert Settings.from_env(dict.fromkeys(names, " ")) == Settings.from_env({})
+
+
+def test_every_variable_is_read() -> None:
+    settings = Settings.from_env(
+        {
+            "DATABASE_URL": "postgresql://me@host/db",
+            "BATCHQ_QUEUES": "fast, slow",
+            "BATCHQ_CONCURRENCY": "3",
+            "BATCHQ_HANDLERS": "my.handlers,other",
+            "BATCHQ_LEASE": "2m",
+            "BATCHQ_REAP_EVERY": "250ms",
+            "BATCHQ_POLL": "0.5s",
+            "BATCHQ_DOORBELL": "OFF",
+            "BATCHQ_LEASE_TIMEOUT": "5",
+            "BATCHQ_GRACE": "0",
+            "BATCHQ_DATA": "/somewhere",
+        }
+    )
+    assert settings == Settings(
+        database_url="postgresql://me@host/db",
+        queues=("fast", "slow"),
+        concurrency=3,
+        handlers=("my.handlers", "other"),
+        lease_s=120,
+        reap_every_s=0.25,
+        poll_s=0.5,
+        doorbell=False,
+        lease_timeout_s=5,
+        grace_s=0,
+        data=Path("/somewhere"),
+    )
+
+
+@pytest.mark.parametrize(("lease", "reap_every_s"), [("8", 2), ("1h", 5)])
+def test_reaping_comes_four_times_a_lease_and_at_least_every_five_seconds(
+    lease: str, reap_every_s: float
+) -> None:
+    assert Settings.from_env({"BATCHQ_LEASE": lease}).reap_every_s == reap_every_s
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("60", 60), ("60s", 60), ("500ms", 0.5), ("2m", 120), ("1 h", 3600), ("1.5", 1.5)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "-1", "1d", "1e3", "nan", "1m30s", "9" * 20, "٣"])
+def test_what_is_no_duration(text: str) -> None:
+    assert parse_duration(text) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("BATCHQ_QUEUES", "a,,b", "different names separated by commas"),
+        ("BATCHQ_QUEUES", "a,a", "different names separated by commas"),
+        ("BATCHQ_CONCURRENCY", "0", "a whole number from 1 to 10000"),
+        ("BATCHQ_CONCURRENCY", "ten", "a whole number from 1 to 10000"),
+        ("BATCHQ_HANDLERS", "a/b.py", "importable modules separated by commas"),
+        ("BATCHQ_LEASE", "0.5", "1s to 86400s, written like 60, 60s, 500ms or 2m"),
+        ("BATCHQ_REAP_EVERY", "0", "100ms to 3600s, written like 60, 60s, 500ms or 2m"),
+        ("BATCHQ_POLL", "soon", "10ms to 3600s, written like 60, 60s, 500ms or 2m"),
+        ("BATCHQ_DOORBELL", "maybe", "on or off"),
+        ("BATCHQ_LEASE_TIMEOUT", "-3", "100ms to 600s, written like 60, 60s, 500ms or 2m"),
+        ("BATCHQ_GRACE", "2 days", "0s to 86400s, written like 60, 60s, 500ms or 2m"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_is_allowed(name: str, value: str, allowed: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({name: value})
+    assert str(caught.value) == f"{name} is {value!r}; allowed: {allowed}"
+
+
+def test_a_bad_connection_string_is_not_repeated() -> None:
+    with pytest.raises(SettingsError, match="^DATABASE_URL is no connection string") as caught:
+        Settings.from_env({"DATABASE_URL": "host=h password='secret"})
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_missing_address_is_named() -> None:
+    with pytest.raises(SettingsError, match="DATABASE_URL is not set"):
+        Settings.from_env({}).require_database_url()
