@@ -1,3 +1,26 @@
-"""batchq for Python: a durable job queue that lives inside PostgreSQL."""
+"""batchq for Python: a durable job queue that lives inside PostgreSQL.
+
+Producing, in a transaction of your own:   await pybatchq.enqueue(conn, "send_email", {...})
+Working:                                   @pybatchq.handler("send_email"), pybatchq.Worker(dsn)
+Everything else:                           pybatchq.calls, one async function an SQL function
+"""
+
+from pybatchq.calls import enqueue, enqueue_many
+from pybatchq.errors import BatchqError, PermanentError, RetryIn, Snooze
+from pybatchq.handlers import Job, Registry, handler
+from pybatchq.worker import Worker
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "BatchqError",
+    "Job",
+    "PermanentError",
+    "Registry",
+    "RetryIn",
+    "Snooze",
+    "Worker",
+    "enqueue",
+    "enqueue_many",
+    "handler",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import os
 import platform
 from collections.abc import Callable
 from typing import IO, Any, ParamSpec, TypeVar
@@ -15,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pybatchq import __version__
 from pybatchq.embedded import EmbeddedError
+from pybatchq.errors import BatchqError
 from pybatchq.install import InstallError, InstallReport, dump, install, uninstall
 from pybatchq.settings import Settings, SettingsError
 
@@ -62,6 +64,8 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except SettingsError as error:
             raise CliError(str(error), exit_code=EXIT_USAGE) from error
+        except BatchqError as error:
+            raise CliError(str(error), hint=error.hint) from error
         except InstallError as error:
             raise CliError(str(error), hint=error.hint) from error
         except EmbeddedError as error:
@@ -148,6 +152,54 @@ def uninstall_command(*, yes: bool, dsn: str | None) -> None:
             return name
 
     click.echo(f"batchq is gone from database {asyncio.run(run(chosen_dsn(dsn)))}.")
+
+
+@main.command("worker", epilog=EPILOG)
+@click.option("--queues", metavar="A,B", help="Queues in order of preference. [default: default]")
+@click.option("--concurrency", metavar="N", help="Jobs to run at once. [default: 10]")
+@click.option("--handlers", metavar="MODULE,…", help="Modules to import that register handlers.")
+@click.option("--lease", metavar="TIME", help="Length of a lease. [default: the queue's, else 60s]")
+@click.option("--poll", metavar="TIME", help="Longest sleep without a doorbell. [default: 1s]")
+@click.option("--grace", metavar="TIME", help="Wait for running jobs at a stop. [default: 30s]")
+@click.option("--no-doorbell", is_flag=True, help="Do not LISTEN: polling alone.")
+@click.option("--name", help="Shown as locked_by. [default: host:pid]")
+@dsn_option
+@plain_errors
+def worker_command(
+    *, name: str | None, no_doorbell: bool, dsn: str | None, **given: str | None
+) -> None:
+    """Run jobs until SIGTERM or Ctrl-C; a second signal hands running jobs back at once.
+
+    Every option is also an environment variable: BATCHQ_QUEUES, BATCHQ_CONCURRENCY and so on.
+    """
+    from pybatchq import service
+
+    environ = {f"BATCHQ_{key.upper()}": value for key, value in given.items() if value is not None}
+    if no_doorbell:
+        environ["BATCHQ_DOORBELL"] = "off"
+    settings = Settings.from_env({**os.environ, **environ})
+    service.run_worker(chosen_dsn(dsn), settings, name=name)
+
+
+@main.command("demo", epilog=EPILOG)
+@dsn_option
+@plain_errors
+def demo_command(*, dsn: str | None) -> None:
+    """Watch real jobs go through a real PostgreSQL, with a worker killed in the middle.
+
+    Starts an embedded server, or uses --dsn or DATABASE_URL; works in a database of its own,
+    batchq_demo, which is made anew.
+    """
+    from rich.console import Console
+
+    from pybatchq import demo
+
+    try:
+        fine = asyncio.run(demo.run(Console(), dsn or Settings.from_env().database_url))
+    except demo.DemoError as error:
+        raise CliError(str(error)) from error
+    if not fine:
+        raise CliError("the demo lost jobs or finished some twice: please report this")
 
 
 @main.command("version", epilog=EPILOG)

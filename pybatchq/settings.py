@@ -12,6 +12,9 @@ from typing import Self
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+# The database's own; a queue may have another, so it is not sent unless it was set.
+DEFAULT_LEASE_S = 60
+
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h)?")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SWITCH = {
@@ -37,7 +40,7 @@ class Settings:
     queues: tuple[str, ...]
     concurrency: int
     handlers: tuple[str, ...]
-    lease_s: float
+    lease_s: float | None
     reap_every_s: float
     poll_s: float
     doorbell: bool
@@ -49,7 +52,7 @@ class Settings:
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
         """SettingsError for the first variable that makes no sense. Touches no database."""
         env = _Environment(environ)
-        lease_s = env.duration("BATCHQ_LEASE", 60, least=1, most=86_400)
+        lease_s = env.duration("BATCHQ_LEASE", 0, least=1, most=86_400) or None
         return cls(
             database_url=env.url("DATABASE_URL"),
             queues=env.names("BATCHQ_QUEUES") or ("default",),
@@ -57,7 +60,7 @@ class Settings:
             handlers=env.modules("BATCHQ_HANDLERS"),
             lease_s=lease_s,
             reap_every_s=env.duration(
-                "BATCHQ_REAP_EVERY", min(lease_s / 4, 5), least=0.1, most=3600
+                "BATCHQ_REAP_EVERY", min((lease_s or DEFAULT_LEASE_S) / 4, 5), least=0.1, most=3600
             ),
             poll_s=env.duration("BATCHQ_POLL", 1, least=0.01, most=3600),
             doorbell=env.switch("BATCHQ_DOORBELL", default=True),

@@ -92,8 +92,12 @@ async def latency(dsn: str, options: Options) -> Work:
 
 
 async def worker(dsn: str, options: Options) -> Work:
-    """A worker until told to stop; the answer is how many jobs it ran."""
+    """A worker until told to stop; the answer is how many jobs it ran.
+
+    With `nudge_ms` it is rung that often by a session of its own, whoever else rings or does not.
+    """
     handled = 0
+    nudge_s = options.get("nudge_ms", 0) / 1e3
 
     @handler("noop")
     async def noop(_payload: object) -> None:
@@ -102,8 +106,11 @@ async def worker(dsn: str, options: Options) -> Work:
 
     worker = Worker(dsn, queues=[QUEUE], concurrency=options["concurrency"])
     running = asyncio.create_task(worker.run())
+    nudging = asyncio.create_task(_nudge(dsn, nudge_s)) if nudge_s else None
 
     async def work() -> dict[str, float]:
+        if nudging is not None:
+            nudging.cancel()
         worker.stop()
         await running
         return {"handled": handled}
@@ -137,6 +144,13 @@ async def bulk(dsn: str, options: Options) -> Work:
         return {"seconds": time.monotonic() - began}
 
     return work
+
+
+async def _nudge(dsn: str, every_s: float) -> None:
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as conn:
+        while True:
+            await asyncio.sleep(every_s)
+            await conn.execute("select pg_notify('batchq', batchq._bell(%s)::text)", (QUEUE,))
 
 
 async def _number(conn: psycopg.AsyncConnection[Any], query: str) -> int:

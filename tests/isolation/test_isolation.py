@@ -1,7 +1,8 @@
 """Runs each spec of tests/isolation/specs through PostgreSQL's isolationtester.
 
 What it prints must equal tests/isolation/expected/<name>.out; `--update-isolation` rewrites
-those files. A spec prints nothing that depends on the time or on earlier runs.
+those files. A spec prints nothing that depends on the time or on earlier runs. What the specs
+share is in support.sql.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.support.servers import isolationtester
@@ -26,6 +28,8 @@ def test_isolation(spec: Path, db: str, request: pytest.FixtureRequest) -> None:
     tester = isolationtester()
     if tester is None:
         pytest.skip("needs isolationtester, of Debian's package postgresql-15")
+    with psycopg.connect(db) as conn:
+        conn.execute((HERE / "support.sql").read_bytes())
     output = run_spec(tester, spec, db)
     expected = HERE / "expected" / f"{spec.stem}.out"
     if request.config.getoption("update_isolation"):

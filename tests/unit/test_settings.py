@@ -15,7 +15,7 @@ def test_without_any_variable_the_defaults_hold() -> None:
         queues=("default",),
         concurrency=10,
         handlers=(),
-        lease_s=60,
+        lease_s=None,
         reap_every_s=5,
         poll_s=1,
         doorbell=True,

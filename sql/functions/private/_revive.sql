@@ -1,4 +1,8 @@
--- Move dead letters, locked by this transaction, to ready, or to scheduled at a rate. See redrive.
+/*
+ * Move dead letters, locked by this transaction, to ready, or to scheduled at a rate. See redrive.
+ * Dedupe keys are claimed in their own order, as by enqueue_many, so that the two cannot wait for
+ * each other in a circle.
+ */
 create or replace function batchq._revive(job_ids bigint[], per_second double precision)
 returns void
 language plpgsql
@@ -21,15 +25,21 @@ begin
         returning d.job_id, d.segment, d.priority, d.queue
     ),
     numbered as (
-        select g.*, row_number() over (order by g.job_id) - 1 as ordinal, k.keyed
-        from gone g
-        join batchq.job j on j.id = g.job_id and j.segment = g.segment
-        cross join lateral (
-            select case when j.dedupe_key is null then false
-                        else batchq._claim_key(g.queue, j.dedupe_key, g.job_id, g.segment,
-                                               'unfinished', null) = g.job_id end as keyed
+        select k.job_id, k.segment, k.priority, k.queue, k.keyed,
+               row_number() over (order by k.job_id) - 1 as ordinal
+        from (
+            select c.*,
+                   c.dedupe_key is not null
+                   and batchq._claim_key(c.queue, c.dedupe_key, c.job_id, c.segment, 'unfinished',
+                                         null) = c.job_id as keyed
+            from (
+                select g.*, j.dedupe_key
+                from gone g join batchq.job j on j.id = g.job_id and j.segment = g.segment
+                order by g.queue, j.dedupe_key, g.job_id
+                offset 0
+            ) c
         ) k
-        order by g.job_id
+        order by k.job_id
     ),
     readied as (
         insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, keyed, queue)

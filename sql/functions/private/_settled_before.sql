@@ -1,6 +1,7 @@
 /*
  * Whether this very lease ended before, in a settlement that was asked for twice: the state it
- * led to, or null. Looks into every segment, so it is for the slow path only.
+ * led to, or null. A lease that was taken back is lost, not settled. Looks into every segment, so
+ * it is for the slow path only.
  */
 create or replace function batchq._settled_before(job_id bigint, lease_id bigint)
 returns text
@@ -20,7 +21,8 @@ begin
     if not found then
         select 'failed' into v_state
         from batchq.error e
-        where e.job_id = _settled_before.job_id and e.lease_id = _settled_before.lease_id;
+        where e.job_id = _settled_before.job_id and e.lease_id = _settled_before.lease_id
+          and not e.expired;
     end if;
     return v_state;
 end

@@ -1,7 +1,10 @@
 /*
  * Extending leases: the heartbeat. Each row is found by its own index probe and updated in place.
  * The lock is the one that assert_lease's lets through, so a handler that holds its lease in a
- * transaction of its own does not stop its own heartbeat. Rows others have locked are skipped.
+ * transaction of its own does not stop its own heartbeat. Rows others have locked are skipped, as
+ * are those that somebody has changed since this statement began.
+ *
+ * The clock is read after this transaction took its xid: the floor of leased depends on it.
  */
 create or replace function batchq.extend(
     job_ids bigint[],
@@ -20,9 +23,10 @@ set enable_bitmapscan = off
 set enable_mergejoin = off
 as $extend$
 declare
-    v_now constant timestamptz := batchq._now();
+    v_now timestamptz;
 begin
     perform pg_current_xact_id();
+    v_now := batchq._now();
     perform batchq._check_lists(cardinality(job_ids), cardinality(lease_ids), null);
     perform batchq._refuse_lease('x', 1, lease_for);
     return query
@@ -47,7 +51,7 @@ begin
                 select q.lease_for from batchq.queue q where q.queue = m.queue), '60 s')
         from mine m
         where l.ctid = m.lease and not m.timed_out
-        returning l.job_id, l.lease_id, l.lease_until, l.cancel_requested_at
+        returning m.ordinal, l.job_id, l.lease_id, l.lease_until, l.cancel_requested_at
     )
     select e.job_id, e.lease_id, e.lease_until,
            case when e.cancel_requested_at is null then 'extended' else 'cancelled' end
@@ -61,7 +65,8 @@ begin
                     where l.job_id = a.job_id and l.lease_id = a.lease_id)
                 then 'deferred' else 'lost' end
     from asked a
-    where a.ordinal not in (select m.ordinal from mine m);
+    where a.ordinal not in (
+        select e.ordinal from extended e union all select m.ordinal from mine m where m.timed_out);
 end
 $extend$;
 

@@ -18,6 +18,8 @@ declare
 begin
     perform batchq._check_queues(queues);
     foreach v_queue in array queues loop
+        continue when exists (
+            select from batchq.queue q where q.queue = v_queue and q.paused_at is not null);
         select f.hard_floor into v_from
         from batchq.floor f
         where f.queue = v_queue and f.line = 'scheduled'
@@ -36,7 +38,7 @@ $next_due$;
 
 comment on function batchq.next_due is $comment$
 How long a worker of these queues may sleep if nothing rings: the time until the earliest
-scheduled job is due.
+scheduled job is due. A paused queue has none.
 
 queues: 1 to 100 names.
 

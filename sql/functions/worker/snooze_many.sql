@@ -21,17 +21,23 @@ declare
     v_n constant integer := cardinality(job_ids);
     v_leases tid[];
     v_delays interval[];
+    v_taken integer[];
 begin
     perform batchq._check_lists(v_n, cardinality(lease_ids), null);
     perform batchq._check_waits(v_n, delays);
-    select array_agg(m.lease), array_agg(delays[m.ordinal])
-    into v_leases, v_delays
+    select array_agg(m.lease), array_agg(delays[m.ordinal]), array_agg(m.ordinal)
+    into v_leases, v_delays, v_taken
     from batchq._lock_leases(job_ids, lease_ids) m;
     if v_leases is not null then
         perform batchq._hand_back(v_leases, v_delays);
     end if;
     if coalesce(cardinality(v_leases), 0) < v_n then
-        return query select u.* from batchq._unsettled(job_ids, lease_ids, '{}') u;
+        return query
+        select u.*
+        from (select array_agg(a.job_id) as job_ids, array_agg(a.lease_id) as lease_ids
+              from unnest(job_ids, lease_ids) with ordinality as a(job_id, lease_id, ordinal)
+              where a.ordinal <> all(coalesce(v_taken, '{}'))) rest
+        cross join lateral batchq._unsettled(rest.job_ids, rest.lease_ids, '{}') u;
     end if;
 end
 $snooze_many$;

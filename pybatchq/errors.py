@@ -1,0 +1,102 @@
+"""Errors batchq raises, one class a code of `batchq.errors()`.
+
+BatchqError
+├── InvalidArgumentError   JQ001  a value is missing, of the wrong type or out of its bounds
+├── QueueNotFoundError     JQ002
+├── JobNotFoundError       JQ003
+├── LeaseLostError         JQ004  the job was taken back, or ended otherwise
+├── WrongStateError        JQ005
+└── VersionMismatchError   JQ009  client and schema do not fit each other
+
+What a handler raises to say how its attempt ended: PermanentError, RetryIn, Snooze.
+"""
+
+from __future__ import annotations
+
+import psycopg
+
+
+class BatchqError(Exception):
+    """Base of all errors of batchq. `hint` says what to do, where there is anything to do."""
+
+    code = "JQ000"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InvalidArgumentError(BatchqError, ValueError):
+    code = "JQ001"
+
+
+class QueueNotFoundError(BatchqError):
+    code = "JQ002"
+
+
+class JobNotFoundError(BatchqError):
+    code = "JQ003"
+
+
+class LeaseLostError(BatchqError):
+    code = "JQ004"
+
+
+class WrongStateError(BatchqError):
+    code = "JQ005"
+
+
+class VersionMismatchError(BatchqError):
+    code = "JQ009"
+
+
+class PermanentError(Exception):
+    """Raised by a handler: this job will never succeed, do not try it again."""
+
+
+class RetryIn(Exception):  # noqa: N818  # a request, not a fault
+    """Raised by a handler: the attempt failed; try again after this many seconds."""
+
+    def __init__(self, seconds: float, message: str = "") -> None:
+        super().__init__(message or f"retry in {seconds:g} s")
+        self.seconds = seconds
+
+
+class Snooze(Exception):  # noqa: N818
+    """Raised by a handler: not now. The attempt is given back and the job waits this long."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"snooze for {seconds:g} s")
+        self.seconds = seconds
+
+
+BY_CODE: dict[str, type[BatchqError]] = {
+    error.code: error
+    for error in (
+        InvalidArgumentError,
+        QueueNotFoundError,
+        JobNotFoundError,
+        LeaseLostError,
+        WrongStateError,
+        VersionMismatchError,
+    )
+}
+
+
+def translate(error: psycopg.Error) -> BatchqError | None:
+    """The error of batchq that a database error stands for; None for any other.
+
+    DataError is the driver's or PostgreSQL's own refusal of a value on its way in: a NUL
+    character, a number that does not fit. 3F000 and 42883 are a schema that is missing or older
+    than this client.
+    """
+    state = error.sqlstate or ""
+    message = error.diag.message_primary or str(error)
+    kind = BY_CODE.get(state)
+    if kind is not None:
+        return kind(message, hint=error.diag.message_hint)
+    if isinstance(error, psycopg.DataError):
+        return InvalidArgumentError(message, hint=error.diag.message_hint)
+    if state in {"3F000", "42883"} and "batchq" in message:
+        return VersionMismatchError(message, hint="run `batchq install` on this database")
+    return None

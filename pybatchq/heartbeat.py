@@ -1,0 +1,111 @@
+"""Heartbeats: leases of running jobs are renewed on a connection of their own.
+
+Each job has its own beat, a quarter to a third of its lease. The answer is also how a job learns
+that it was cancelled, that its time is over or that its lease is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import psycopg
+
+from pybatchq import calls
+from pybatchq.attempts import Attempt
+from pybatchq.connections import Connector
+from pybatchq.errors import BatchqError
+from pybatchq.handlers import Job
+
+IDLE_TICK_S = 1.0
+CALL_TIMEOUT_S = 10.0
+R = TypeVar("R")
+
+log = logging.getLogger("pybatchq")
+
+
+class Heartbeat:
+    """The control connection of a worker: heartbeats, progress and upkeep."""
+
+    def __init__(
+        self,
+        connector: Connector,
+        running: Mapping[int, Attempt],
+        lease_for: timedelta | None,
+    ) -> None:
+        self._connector = connector
+        self._running = running
+        self._lease_for = lease_for
+        self._conn: calls.Connection | None = None
+        self._opening = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(self._tick_s())
+                now = time.monotonic()
+                due = [attempt for attempt in self._running.values() if attempt.beat_at <= now]
+                if due:
+                    await self._beat(due)
+        finally:
+            if self._conn is not None:
+                await self._conn.close()
+
+    async def save_progress(self, job: Job, value: Any) -> None:
+        """Progress of one job; errors are the handler's to see."""
+        conn = await self._connection()
+        await calls.progress(conn, job_id=job.id, lease_id=job.lease_id, progress=value)
+
+    async def call(self, function: Callable[[calls.Connection], Awaitable[R]]) -> R | None:
+        """Make a call, or log why it failed and return None; the next one has a new connection."""
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                return await function(await self._connection())
+        except (psycopg.Error, BatchqError, TimeoutError) as error:
+            log.warning(
+                "heartbeat or upkeep failed",
+                extra={"error": " ".join(str(error).split()) or type(error).__name__},
+            )
+            async with self._opening:
+                if self._conn is not None:
+                    await self._conn.close()
+                    self._conn = None
+            return None
+
+    async def _beat(self, due: list[Attempt]) -> None:
+        answers = await self.call(
+            lambda conn: calls.extend(
+                conn,
+                job_ids=[attempt.item.job_id for attempt in due],
+                lease_ids=[attempt.item.lease_id for attempt in due],
+                lease_for=self._lease_for,
+            )
+        )
+        now = time.monotonic()
+        for answer in answers or ():
+            attempt = self._running.get(answer.lease_id)
+            if attempt is None:
+                continue
+            match answer.state:
+                case "lost" | "cancelled" | "timed_out":
+                    attempt.cancel(answer.state)
+                case "extended" | "deferred":
+                    pass
+            if answer.state != "deferred":
+                attempt.beat_at = now + attempt.lease_s / 4
+
+    def _tick_s(self) -> float:
+        """A twelfth of the shortest lease, so that none waits for more than a third of its own."""
+        shortest = min((a.lease_s for a in self._running.values()), default=IDLE_TICK_S * 12)
+        return max(0.02, min(IDLE_TICK_S, shortest / 12))
+
+    async def _connection(self) -> calls.Connection:
+        async with self._opening:
+            if self._conn is None or self._conn.closed:
+                self._conn = await self._connector.connect("control")
+            return self._conn

@@ -1,0 +1,107 @@
+"""The doorbell from the worker's side: a connection that listens, parks, and does nothing else.
+
+Protocol (sql/functions/private/_parked.sql has the other half): LISTEN, park, look for jobs once
+more, ask whether an enqueue is under way that may have missed the parking, then sleep. While
+parked, whatever makes a job ready sends a notification; all of them fold into one event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import psycopg
+
+from pybatchq import calls
+from pybatchq.connections import Connector
+
+R = TypeVar("R")
+
+log = logging.getLogger("pybatchq")
+
+
+class Listener:
+    """Keeps a LISTEN connection alive. `ring` is called for notifications and after a reconnect."""
+
+    def __init__(
+        self, connector: Connector, queues: Sequence[str], ring: Callable[[], None]
+    ) -> None:
+        self._connector = connector
+        self._queues = list(queues)
+        self._ring = ring
+        self._conn: calls.Connection | None = None
+        self._lost = asyncio.Event()
+        self._busy = asyncio.Lock()
+        self.parked = False
+
+    async def run(self) -> None:
+        """Connect, and connect again whenever the connection is lost. Ends by cancellation."""
+        while True:
+            self._lost.clear()
+            conn = await self._connector.connect("listen")
+            try:
+                await calls.listen(conn)
+                conn.add_notify_handler(lambda _: self._ring())
+                self._conn = conn
+                self._watch()
+                self._ring()  # what happened before LISTEN was not heard
+                await self._lost.wait()
+                log.warning("doorbell lost: polling until the connection is back")
+            except psycopg.Error as error:
+                log.warning("doorbell cannot listen", extra={"error": str(error)})
+                await asyncio.sleep(self._connector.pause())
+            finally:
+                self._unwatch()
+                self._conn, self.parked = None, False
+                await conn.close()
+
+    async def park(self) -> bool:
+        """Ask to be woken. False where it cannot be: poll instead."""
+        self.parked = await self._call(calls.park, default=False)
+        return self.parked
+
+    async def unpark(self) -> None:
+        """Awake: producers need not ring."""
+        if self.parked:
+            self.parked = False
+            await self._call(calls.unpark, default=None)
+
+    async def bell_pending(self) -> bool:
+        """Whether an enqueue is under way that may not have seen this session parked."""
+        return await self._call(calls.bell_pending, default=True)
+
+    async def _call(self, function: Callable[..., Awaitable[R]], *, default: R) -> R:
+        async with self._busy:
+            conn = self._conn
+            if conn is None:
+                return default
+            self._unwatch()
+            try:
+                return await function(conn, queues=self._queues)
+            except psycopg.Error:
+                self._lost.set()
+                return default
+            finally:
+                self._watch()
+
+    def _watch(self) -> None:
+        """Between statements the socket is ours: read notifications as they come."""
+        if self._conn is not None and not self._conn.closed:
+            asyncio.get_running_loop().add_reader(self._conn.fileno(), self._read)
+
+    def _unwatch(self) -> None:
+        if self._conn is not None and not self._conn.closed:
+            asyncio.get_running_loop().remove_reader(self._conn.fileno())
+
+    def _read(self) -> None:
+        if self._conn is None:
+            return
+        try:
+            self._conn.pgconn.consume_input()
+            while self._conn.pgconn.notifies() is not None:
+                self._ring()
+        except psycopg.Error:
+            self._unwatch()
+            self._lost.set()

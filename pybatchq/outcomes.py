@@ -1,0 +1,147 @@
+"""Outcomes of attempts on their way into the database, and the text of an error."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from pybatchq.types import WorkItem
+
+MAX_ERROR = 2048
+MAX_RESULT_BYTES = 1_048_576
+
+Completed = tuple[int, int, str | None]
+Failed = tuple[int, int, str, bool, timedelta | None]
+Released = tuple[int, int, timedelta | None]
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """What ended and was not settled yet. Kept until the database has answered."""
+
+    completed: list[Completed] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
+    released: list[Released] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.completed) + len(self.failed) + len(self.released)
+
+    def complete(self, item: WorkItem, result: str | None) -> None:
+        self.completed.append((item.job_id, item.lease_id, result))
+
+    def fail(
+        self,
+        item: WorkItem,
+        error: str,
+        *,
+        permanent: bool = False,
+        retry_in_s: float | None = None,
+    ) -> None:
+        wait = None if retry_in_s is None else _wait(retry_in_s)
+        self.failed.append((item.job_id, item.lease_id, error, permanent, wait))
+
+    def release(self, item: WorkItem, delay_s: float | None = None) -> None:
+        wait = None if delay_s is None else _wait(delay_s)
+        self.released.append((item.job_id, item.lease_id, wait))
+
+    def take(self) -> Outcomes:
+        """All of them; this object is empty afterwards."""
+        taken = Outcomes(self.completed, self.failed, self.released)
+        self.completed, self.failed, self.released = [], [], []
+        return taken
+
+    def put_back(self, taken: Outcomes) -> None:
+        """Those of a settlement that got no answer. Handing one in twice does no harm."""
+        self.completed[:0] = taken.completed
+        self.failed[:0] = taken.failed
+        self.released[:0] = taken.released
+
+    def only(self, job_id: int, lease_id: int) -> Outcomes:
+        """Those of one lease."""
+        lease = (job_id, lease_id)
+        return Outcomes(
+            [one for one in self.completed if one[:2] == lease],
+            [one for one in self.failed if one[:2] == lease],
+            [one for one in self.released if one[:2] == lease],
+        )
+
+    def is_failure(self) -> bool:
+        """Whether all that is here are failures."""
+        return not self.completed and not self.released
+
+    def as_failure(self, error: str) -> Outcomes:
+        """The same leases, failed for good with this error."""
+        leases = [
+            *(one[:2] for one in self.completed),
+            *(one[:2] for one in self.failed),
+            *(one[:2] for one in self.released),
+        ]
+        text = clean(error, 500)
+        return Outcomes(failed=[(job, lease, text, True, None) for job, lease in leases])
+
+    def singly(self) -> list[Outcomes]:
+        """Each outcome by itself, to find the one that the database refuses."""
+        return [
+            *(Outcomes(completed=[one]) for one in self.completed),
+            *(Outcomes(failed=[one]) for one in self.failed),
+            *(Outcomes(released=[one]) for one in self.released),
+        ]
+
+    def arguments(self) -> dict[str, Any]:
+        """As arguments of settle_and_lease; those of a kind that is empty are left out."""
+        arguments: dict[str, Any] = {}
+        if self.completed:
+            ids, leases, results = zip(*self.completed, strict=True)
+            arguments = {"completed_ids": ids, "completed_leases": leases}
+            if any(result is not None for result in results):
+                arguments["results"] = list(results)
+        if self.failed:
+            ids, leases, errors, permanents, waits = zip(*self.failed, strict=True)
+            arguments |= {
+                "failed_ids": ids,
+                "failed_leases": leases,
+                "errors": list(errors),
+                "permanents": list(permanents),
+                "retry_ins": list(waits),
+            }
+        if self.released:
+            ids, leases, delays = zip(*self.released, strict=True)
+            arguments |= {
+                "released_ids": ids,
+                "released_leases": leases,
+                "delays": list(delays),
+            }
+        return arguments
+
+
+def describe(error: BaseException) -> str:
+    """The text of an exception as it is stored: never fails, always fits, always UTF-8.
+
+    The first line is `Type: message`; the traceback's end follows.
+    """
+    name = type(error).__qualname__
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001  # a hostile __str__ must not cost the outcome
+        message = "(its text cannot be shown)"
+    head = clean(f"{name}: {message}" if message else name, MAX_ERROR // 2)
+    try:
+        frames = "".join(traceback.format_tb(error.__traceback__, limit=-10))
+    except Exception:  # noqa: BLE001
+        frames = ""
+    return clean(f"{head}\n\n{frames}" if frames else head, MAX_ERROR)
+
+
+def clean(text: str, length: int) -> str:
+    """Text that PostgreSQL can store, cut to its head and tail."""
+    if len(text) > length:
+        keep = (length - 5) // 2
+        text = f"{text[:keep]} ... {text[-keep:]}"
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _wait(seconds: float) -> timedelta:
+    """A wait as the database takes it; over ten years is the database's to refuse."""
+    return timedelta(seconds=min(max(seconds, 0.0), 86_400 * 4000))

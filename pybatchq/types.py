@@ -1,0 +1,160 @@
+"""What the functions of batchq give back. Names ending in `_s` are seconds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal, NewType
+from uuid import UUID
+
+from msgspec import Struct
+
+JobId = NewType("JobId", int)
+LeaseId = NewType("LeaseId", int)
+
+Status = Literal["pending", "running", "completed", "failed", "cancelled"]
+State = Literal["scheduled", "ready", "leased", "completed", "failed", "cancelled"]
+Event = Literal["leased", "sleep", "lost", "deferred", "too_large"]
+LostReason = Literal["lost", "deferred", "too_large"]
+ExtendedState = Literal["extended", "cancelled", "timed_out", "lost", "deferred"]
+
+
+class EnqueuedJob(Struct, frozen=True):
+    """`ordinal` is the place in the input, from 1. Not `is_new`: the job that holds the key."""
+
+    ordinal: int
+    job_id: JobId
+    is_new: bool
+
+
+class LeasedJob(Struct, frozen=True):
+    """A job and the right to run it. `payload` and `headers` are JSON, not decoded."""
+
+    job_id: JobId
+    lease_id: LeaseId
+    lease_until: datetime
+    queue: str
+    kind: str
+    payload: bytes
+    priority: int
+    attempt: int
+    max_attempts: int
+    timeout: timedelta | None
+    headers: bytes | None
+
+
+class WorkItem(Struct, frozen=True, gc=False):
+    """One row of settle_and_lease.
+
+    `leased`: a job, with its lease's length in `lease_s`. `sleep`: nothing more to lease now;
+    `timeout_s` is the time until the next scheduled job is due, None if there is none. Any
+    other event: a settlement that was not taken.
+    """
+
+    event: Event
+    job_id: JobId
+    lease_id: LeaseId
+    lease_s: float
+    queue: str
+    kind: str
+    payload: bytes
+    attempt: int
+    max_attempts: int
+    timeout_s: float | None
+    headers: bytes | None
+
+
+class LostLease(Struct, frozen=True):
+    """A settlement that was not taken. `deferred`: hand it in again."""
+
+    job_id: JobId
+    lease_id: LeaseId
+    reason: LostReason
+
+
+class ExtendedLease(Struct, frozen=True):
+    job_id: JobId
+    lease_id: LeaseId
+    lease_until: datetime | None
+    state: ExtendedState
+
+
+class JobRecord(Struct, frozen=True):
+    """Everything about one job. JSON values are not decoded; `errors` is a JSON array."""
+
+    id: JobId
+    uuid: UUID
+    kind: str
+    queue: str
+    status: Status
+    state: State
+    priority: int
+    attempts: int
+    max_attempts: int
+    payload: bytes
+    headers: bytes | None
+    dedupe_key: str | None
+    created_at: datetime
+    run_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    timeout: timedelta | None
+    locked_by: str | None
+    locked_until: datetime | None
+    cancel_requested_at: datetime | None
+    progress: bytes | None
+    result: bytes | None
+    last_error: str | None
+    errors: bytes
+
+
+class JobSummary(Struct, frozen=True):
+    id: JobId
+    uuid: UUID
+    kind: str
+    queue: str
+    status: Status
+    state: State
+    priority: int
+    attempts: int
+    max_attempts: int
+    dedupe_key: str | None
+    created_at: datetime
+    run_at: datetime
+    updated_at: datetime
+    locked_by: str | None
+    last_error: str | None
+
+
+class QueueStats(Struct, frozen=True):
+    """Counts stop at 100,000 a state; `is_exact` is false when one did."""
+
+    queue: str
+    paused_at: datetime | None
+    pause_reason: str | None
+    ready: int
+    scheduled: int
+    leased: int
+    dead: int
+    is_exact: bool
+    oldest_ready_at: datetime | None
+    next_run_at: datetime | None
+
+
+class Maintained(Struct, frozen=True):
+    task: str
+    done: int
+    more: bool
+
+
+class InstalledVersion(Struct, frozen=True):
+    version: str
+    migration: int
+    installed_at: datetime
+
+
+class ErrorCode(Struct, frozen=True):
+    code: str
+    name: str
+    http_status: int
+    description: str

@@ -1,0 +1,457 @@
+"""The life of jobs in plain Python: what batchq must answer to one session under a set clock.
+
+Times and spans are whole microseconds, times from an arbitrary start. A call that batchq must
+refuse raises Refused and changes nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+SECOND = 1_000_000
+DEFAULT_LEASE = 60 * SECOND
+EVERY = {"floors": 60, "keys": 10, "lanes": 600, "promote": 1, "reap": 1}
+STATUS = {"ready": "pending", "scheduled": "pending", "leased": "running"}
+
+Pair = tuple[int, int]
+Spec = dict[str, Any]
+
+
+class Refused(Exception):
+    """batchq answers with this SQLSTATE."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(slots=True)
+class Policy:
+    """Backoff as a job or a queue sets it; None is not set."""
+
+    backoff: str | None = None
+    backoff_base: int | None = None
+    backoff_factor: int | None = None
+    backoff_cap: int | None = None
+    backoff_jitter: str | None = None
+
+
+@dataclass(slots=True)
+class Queue:
+    max_attempts: int | None = None
+    timeout: int | None = None
+    lease_for: int | None = None
+    policy: Policy = field(default_factory=Policy)
+    paused: bool = False
+
+
+@dataclass(slots=True)
+class Hold:
+    job_id: int
+    until: int | None
+
+
+@dataclass(slots=True)
+class Job:
+    id: int
+    queue: str
+    priority: int
+    max_attempts: int
+    timeout: int | None
+    dedupe_key: str | None
+    keyed: bool
+    policy: Policy
+    payload: Any
+    run_at: int
+    state: str = "ready"
+    attempts: int = 0
+    place: int = 0
+    ready_at: int | None = None
+    due: int | None = None
+    due_within: int = 0  # where due is None: a jittered wait of at most so long
+    lease_id: int | None = None
+    lease_until: int | None = None
+    leased_at: int = 0
+    worker: str | None = None
+    stopping: bool = False
+    reason: str | None = None
+    progress: Any = None
+    result: Any = None
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def deadline(self) -> int | None:
+        return None if self.timeout is None else self.leased_at + self.timeout
+
+    def shown_run_at(self) -> int | None:
+        match self.state:
+            case "ready":
+                return self.run_at if self.ready_at is None else self.ready_at
+            case "scheduled":
+                return self.due
+            case _:
+                return self.run_at
+
+
+@dataclass(slots=True)
+class Model:
+    now: int = 0
+    jobs: dict[int, Job] = field(default_factory=dict)
+    holds: dict[tuple[str, str], Hold] = field(default_factory=dict)
+    queues: dict[str, Queue] = field(default_factory=dict)
+    ended: dict[Pair, str] = field(default_factory=dict)
+    next_task: dict[str, int] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    _places: Iterable[int] = field(default_factory=itertools.count)
+
+    def queue(self, name: str) -> Queue:
+        return self.queues.get(name, Queue())
+
+    def in_state(self, *states: str, queue: str | None = None) -> list[Job]:
+        found = [j for j in self.jobs.values() if j.state in states]
+        return [j for j in found if queue is None or j.queue == queue]
+
+    def live_leases(self) -> list[Pair]:
+        return [(j.id, j.lease_id) for j in self.in_state("leased") if j.lease_id is not None]
+
+    # producer
+
+    def claim(self, key: tuple[str, str], job_id: int, scope: str, until: int | None) -> int:
+        hold = self.holds.get(key)
+        if hold is not None:
+            holder = self.jobs.get(hold.job_id)
+            state = holder.state if holder else None
+            in_window = hold.until is not None and hold.until > self.now
+            in_scope = state in ("ready", "scheduled") or (
+                state == "leased" and scope == "unfinished"
+            )
+            if in_window or in_scope:
+                return hold.job_id
+        self.holds[key] = Hold(job_id, until)
+        return job_id
+
+    def claim_for(self, spec: Spec, job_id: int) -> int:
+        """The id of the job that a spec comes down to: `job_id` itself, or its key's holder."""
+        if "dedupe_key" not in spec:
+            return job_id
+        window = spec.get("dedupe_for")
+        return self.claim(
+            (spec.get("queue", "default"), spec["dedupe_key"]),
+            job_id,
+            spec.get("dedupe_scope", "unfinished"),
+            None if window is None else self.now + window,
+        )
+
+    def starts_at(self, spec: Spec) -> int:
+        return int(spec.get("run_at", self.now + spec.get("delay", 0)))
+
+    def insert(self, spec: Spec, job_id: int) -> None:
+        queue = spec.get("queue", "default")
+        self.used.add(queue)
+        settings = self.queue(queue)
+        job = Job(
+            id=job_id,
+            queue=queue,
+            priority=spec.get("priority", 0),
+            max_attempts=spec.get("max_attempts", settings.max_attempts or 3),
+            timeout=spec.get("timeout", settings.timeout),
+            dedupe_key=spec.get("dedupe_key"),
+            keyed="dedupe_key" in spec,
+            policy=Policy(**{k: v for k, v in spec.items() if k.startswith("backoff")}),
+            payload=spec.get("payload", {}),
+            run_at=self.starts_at(spec),
+            place=next(iter(self._places)),
+        )
+        if job.run_at > self.now:
+            self._schedule(job, job.run_at)
+        self.jobs[job_id] = job
+
+    def replace(self, spec: Spec, job_id: int) -> None:
+        job = self.jobs[job_id] if job_id in self.jobs else None
+        if job is None or job.state not in ("ready", "scheduled"):
+            return
+        job.payload = spec.get("payload", {})
+        job.run_at = self.starts_at(spec)
+        if job.run_at > self.now:
+            self._schedule(job, job.run_at)
+        elif job.state == "ready":
+            job.ready_at = self.now
+        else:
+            self._make_ready(job)
+
+    def enqueue(self, spec: Spec, fresh_id: int) -> int:
+        """`fresh_id` is the id that a new job gets; the answer is what enqueue returns."""
+        holder = self.claim_for(spec, fresh_id)
+        if holder == fresh_id:
+            self.insert(spec, fresh_id)
+        elif spec.get("on_duplicate") == "replace":
+            self.replace(spec, holder)
+        return holder
+
+    def enqueue_many(self, specs: Sequence[Spec], fresh_ids: Sequence[int]) -> list[int]:
+        holders = list(fresh_ids)
+        by_key: dict[tuple[str, str], int] = {}
+        for place, spec in enumerate(specs):
+            if "dedupe_key" in spec:
+                key = (spec.get("queue", "default"), spec["dedupe_key"])
+                if key not in by_key:
+                    by_key[key] = self.claim_for(spec, fresh_ids[place])
+                holders[place] = by_key[key]
+        for place, spec in enumerate(specs):
+            if holders[place] == fresh_ids[place]:
+                self.insert(spec, fresh_ids[place])
+        for place in sorted(range(len(specs)), key=lambda p: (holders[p], p)):
+            duplicate = holders[place] != fresh_ids[place]
+            if duplicate and specs[place].get("on_duplicate") == "replace":
+                self.replace(specs[place], holders[place])
+        return holders
+
+    def cancel(self, job_id: int, reason: str | None) -> str:
+        job = self.jobs.get(job_id)
+        if job is None:
+            raise Refused("JQ003")
+        if job.state in ("completed", "failed"):
+            raise Refused("JQ005")
+        if job.state == "leased":
+            job.stopping = True
+            job.reason = job.reason or reason
+            return "running"
+        if job.state != "cancelled":
+            job.reason = reason
+            self._finish(job, "cancelled")
+        return "cancelled"
+
+    # worker
+
+    def lease(self, queue: str, n: int, lease_for: int | None, worker: str) -> list[Job]:
+        """The jobs a lease must return, in order; the caller tells each its lease_id."""
+        settings = self.queue(queue)
+        if settings.paused:
+            return []
+        self.promote(queue)
+        ready = sorted(self.in_state("ready", queue=queue), key=lambda j: (-j.priority, j.place))
+        for job in ready[:n]:
+            job.state = "leased"
+            job.attempts += 1
+            job.leased_at = self.now
+            job.lease_until = self.now + (lease_for or settings.lease_for or DEFAULT_LEASE)
+            job.worker = worker
+        return ready[:n]
+
+    def leased(self, pair: Pair) -> Job | None:
+        job = self.jobs.get(pair[0])
+        return job if job and job.state == "leased" and job.lease_id == pair[1] else None
+
+    def complete(self, pair: Pair, result: Any) -> str:
+        job = self.leased(pair)
+        if job is None:
+            return self._asked_twice(pair, "completed")
+        job.result = result
+        self._finish(job, "completed", pair)
+        return "completed"
+
+    def fail(self, pair: Pair, error: str, permanent: bool, retry_in: int | None) -> str:
+        job = self.leased(pair)
+        if job is None:
+            return self._asked_twice(pair, "failed", "cancelled")
+        self._end_attempt(job, error, permanent, retry_in)
+        self.ended[pair] = "cancelled" if job.state == "cancelled" else "failed"
+        return job.state
+
+    def snooze(self, pair: Pair, delay: int | None) -> str:
+        job = self.leased(pair)
+        if job is None:
+            raise Refused("JQ004")
+        if job.stopping:
+            self._finish(job, "cancelled", pair)
+            return job.state
+        job.attempts -= 1
+        self._drop_lease(job)
+        if delay is not None and delay > 0:
+            self._schedule(job, self.now + delay)
+        else:
+            self._make_ready(job)
+        return job.state
+
+    def extend(self, pair: Pair, lease_for: int | None) -> tuple[int | None, str]:
+        job = self.leased(pair)
+        if job is None:
+            return None, "lost"
+        if job.deadline is not None and job.deadline <= self.now:
+            return job.lease_until, "timed_out"
+        job.lease_until = self.now + (
+            lease_for or self.queue(job.queue).lease_for or DEFAULT_LEASE
+        )
+        return job.lease_until, "cancelled" if job.stopping else "extended"
+
+    def progress(self, pair: Pair, progress: Any) -> None:
+        job = self.leased(pair)
+        if job is None:
+            raise Refused("JQ004")
+        job.progress = progress
+
+    # operator
+
+    def set_queue(self, name: str, reset: bool, values: dict[str, Any]) -> None:
+        queue = self.queues.setdefault(name, Queue())
+        if reset:
+            queue.max_attempts = queue.timeout = queue.lease_for = None
+            queue.policy = Policy()
+        for key, value in values.items():
+            if key.startswith("backoff"):
+                queue.policy = replace(queue.policy, **{key: value})
+            else:
+                setattr(queue, key, value)
+
+    def redrive(
+        self, job_ids: list[int] | None, queue: str | None, n: int, per_second: float | None
+    ) -> int:
+        for job_id in job_ids or ():
+            if job_id not in self.jobs:
+                raise Refused("JQ003")
+            if self.jobs[job_id].state in ("leased", "completed", "cancelled"):
+                raise Refused("JQ005")
+        chosen = self._chosen("failed", job_ids, queue, n)
+        for ordinal, job in enumerate(chosen):
+            job.attempts = 0
+            job.keyed = job.dedupe_key is not None and job.id == self.claim(
+                (job.queue, job.dedupe_key), job.id, "unfinished", None
+            )
+            if per_second is None:
+                self._make_ready(job)
+            else:
+                self._schedule(job, self.now + round(ordinal / per_second * SECOND))
+        return len(chosen)
+
+    def purge(self, status: str, job_ids: list[int] | None, queue: str | None, n: int) -> int:
+        chosen = {job.id for job in self._chosen(status, job_ids, queue, n)}
+        for job_id in chosen:
+            del self.jobs[job_id]
+        self.holds = {k: h for k, h in self.holds.items() if h.job_id not in chosen}
+        self.ended = {pair: e for pair, e in self.ended.items() if pair[0] not in chosen}
+        return len(chosen)
+
+    def reap(self) -> int:
+        expired = [j for j in self.in_state("leased") if (j.lease_until or 0) <= self.now]
+        for job in expired:
+            self.reap_one(job)
+        return len(expired)
+
+    def reap_one(self, job: Job) -> None:
+        assert job.lease_id is not None
+        if job.deadline is not None and job.deadline <= self.now:
+            minutes, seconds = divmod((job.timeout or 0) // SECOND, 60)
+            error = f"timed out after 00:{minutes:02}:{seconds:02}"
+        else:
+            error = f"lease expired: worker {job.worker} did not renew it"
+        self.ended[job.id, job.lease_id] = "expired"
+        self._end_attempt(job, error, permanent=False, retry_in=None)
+
+    def promote(self, queue: str) -> int:
+        scheduled = self.in_state("scheduled", queue=queue)
+        due = [(j.due, j.id) for j in scheduled if j.due is not None and j.due <= self.now]
+        for _, job_id in sorted(due):
+            self._make_ready(self.jobs[job_id])
+        return len(due)
+
+    def maintain(self) -> list[tuple[str, int, bool]]:
+        done = []
+        for task, every in sorted(EVERY.items()):
+            if self.next_task.get(task, self.now) <= self.now:
+                done.append((task, self._task(task), False))
+                self.next_task[task] = self.now + every * SECOND
+        return done
+
+    def _task(self, task: str) -> int:
+        match task:
+            case "keys":
+                return self._drop_keys()
+            case "promote":
+                return sum(self.promote(queue) for queue in self.used)
+            case "reap":
+                return self.reap()
+            case _:
+                return 0
+
+    def _drop_keys(self) -> int:
+        dropped = 0
+        for key, hold in list(self.holds.items()):
+            if hold.until is not None and hold.until <= self.now:
+                if self.jobs[hold.job_id].state in STATUS:
+                    hold.until = None
+                else:
+                    del self.holds[key]
+                    dropped += 1
+        return dropped
+
+    def _chosen(
+        self, state: str, job_ids: list[int] | None, queue: str | None, n: int
+    ) -> list[Job]:
+        found = [j for j in self.in_state(state, queue=queue) if job_ids is None or j.id in job_ids]
+        return sorted(found, key=lambda j: j.id)[:n]
+
+    def _asked_twice(self, pair: Pair, *fitting: str) -> str:
+        ended = self.ended.get(pair)
+        if ended is None or ended not in fitting:
+            raise Refused("JQ004")
+        return ended
+
+    def _end_attempt(self, job: Job, error: str, permanent: bool, retry_in: int | None) -> None:
+        job.errors.append(error)
+        if job.stopping:
+            self._finish(job, "cancelled")
+        elif permanent or job.attempts >= job.max_attempts:
+            self._finish(job, "failed")
+        elif retry_in is not None:
+            self._drop_lease(job)
+            self._schedule(job, self.now + max(retry_in, 0))
+        else:
+            self._drop_lease(job)
+            longest, exact = self._backoff(job)
+            self._schedule(job, self.now + longest if exact else None)
+            job.due_within = longest
+
+    def _backoff(self, job: Job) -> tuple[int, bool]:
+        """The longest wait, and whether it is the only one possible."""
+        mine, queue = job.policy, self.queue(job.queue).policy
+
+        def setting(name: str, default: Any) -> Any:
+            own, shared = getattr(mine, name), getattr(queue, name)
+            return own if own is not None else shared if shared is not None else default
+
+        fixed = setting("backoff", "exponential") == "fixed"
+        base = setting("backoff_base", 10 * SECOND)
+        power = 0 if fixed else job.attempts - 1
+        wait = min(
+            setting("backoff_cap", 3600 * SECOND), base * setting("backoff_factor", 2) ** power
+        )
+        jitter = setting("backoff_jitter", "none" if fixed else "full")
+        return wait, jitter == "none" or wait == 0
+
+    def _schedule(self, job: Job, due: int | None) -> None:
+        job.state = "scheduled"
+        job.due = due
+
+    def _make_ready(self, job: Job) -> None:
+        job.state = "ready"
+        job.ready_at = self.now
+        job.place = next(iter(self._places))
+
+    def _drop_lease(self, job: Job) -> None:
+        job.lease_id = job.lease_until = job.worker = job.progress = None
+
+    def _finish(self, job: Job, state: str, pair: Pair | None = None) -> None:
+        job.state = state
+        self._drop_lease(job)
+        job.stopping = False
+        if pair is not None:
+            self.ended[pair] = state
+        if job.keyed:
+            self.holds = {
+                k: h
+                for k, h in self.holds.items()
+                if h.job_id != job.id or (h.until is not None and h.until > self.now)
+            }

@@ -1,0 +1,652 @@
+"""A job's whole life, call by call, against the model of tests/property/model.py.
+
+Proves A-07, A-13, A-17 … A-23, A-41, A-42, A-52, A-56, A-84, B-24 … B-29, B-34, B-36 and the cases
+F001 … F003, F009, F010, F012, F014, F016, F017, F024, F025, F067, F070 for one session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.property.model import SECOND, STATUS, Job, Model, Pair, Policy, Refused, Spec
+from tests.support.profiles import LONG, profile
+
+EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
+CLOCK = """
+    create or replace function batchq._now() returns timestamptz language sql volatile
+    return timestamptz '2030-01-01 00:00:00+00'
+           + current_setting('test.micros')::bigint * interval '1 microsecond'"""
+EMPTY = """
+    truncate batchq.job, batchq.outcome, batchq.error, batchq.ready, batchq.scheduled,
+             batchq.leased, batchq.dead, batchq.dedupe, batchq.queue, batchq.floor;
+    select setval('batchq.position', 1, false), setval('batchq.lease_number', 1, false),
+           setval('batchq.floor_generation', 1, false), set_config('test.micros', '0', false);
+    insert into batchq.floor (queue, line) values ('', 'leased');
+    update batchq.upkeep set next_at = '-infinity', done = 0, breaches = 0"""
+MICROS = "(extract(epoch from {} - timestamptz '2030-01-01 00:00:00+00') * 1000000)::bigint"
+JOBS = f"""
+    select coalesce(jsonb_object_agg(j.id, jsonb_build_array(
+        j.queue, j.priority, j.status, j.state, j.attempts, j.max_attempts,
+        {MICROS.format("j.run_at")}, {MICROS.format("j.locked_until")}, j.locked_by,
+        j.dedupe_key, j.payload, j.result, j.progress, j.last_error,
+        j.cancel_requested_at is not null)), '{{}}'), count(*)
+    from batchq.jobs j"""
+PLACES = """
+    select job_id, array_agg(state)
+    from (select job_id, 'ready' as state from batchq.ready
+          union all select job_id, 'scheduled' from batchq.scheduled
+          union all select job_id, 'leased' from batchq.leased
+          union all select job_id, 'failed' from batchq.dead
+          union all select job_id, state from batchq.outcome) p
+    group by job_id"""
+HOLDS = f"select queue, dedupe_key, job_id, {MICROS.format('held_until')} from batchq.dedupe"
+BELOW_FLOOR = """
+    with line as (
+        select distinct on (f.queue, f.line, f.priority) f.*
+        from batchq.floor f
+        order by f.queue, f.line, f.priority, f.generation desc)
+    select l.queue, l.line, l.priority, l.hard_floor
+    from line l
+    where exists (select from batchq.ready r
+                  where l.line = 'ready' and r.queue = l.queue and r.priority = l.priority
+                    and r.pos < l.hard_floor)
+       or exists (select from batchq.scheduled s
+                  where l.line = 'scheduled' and s.queue = l.queue
+                    and s.run_at < batchq._instant(l.hard_floor))
+       or exists (select from batchq.leased d
+                  where l.line = 'leased' and d.lease_until < batchq._instant(l.hard_floor))
+    union all
+    select '', u.task, 0, u.breaches from batchq.upkeep u where u.breaches > 0"""
+
+QUEUES = ("a", "b", "default")
+INTERVALS = {"delay", "timeout", "dedupe_for", "backoff_base", "backoff_cap", "lease_for"}
+
+
+def seconds(*values: float) -> st.SearchStrategy[int]:
+    return st.sampled_from([round(value * SECOND) for value in values])
+
+
+queues = st.sampled_from(QUEUES)
+picks = st.integers(0, 40)
+few_picks = st.lists(picks, max_size=4)
+policies = st.fixed_dictionaries(
+    {},
+    optional={
+        "backoff": st.sampled_from(["exponential", "fixed"]),
+        "backoff_base": seconds(0, 1, 10),
+        "backoff_factor": st.sampled_from([1, 2, 3]),
+        "backoff_cap": seconds(0, 5, 3600),
+        "backoff_jitter": st.sampled_from(["none", "full"]),
+    },
+)
+NO_JITTER: Spec = {"backoff_jitter": "none"}
+whens: st.SearchStrategy[Spec] = st.one_of(
+    st.just({}),
+    seconds(-5, 0, 1, 10, 60).map(lambda delay: {"delay": delay}),
+    seconds(-60, 0, 1, 10, 600).map(lambda run_at: {"run_at": run_at}),
+)
+keys: st.SearchStrategy[Spec] = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries(
+        {"dedupe_key": st.sampled_from(["k", "K"])},
+        optional={
+            "dedupe_scope": st.sampled_from(["unfinished", "pending"]),
+            "dedupe_for": seconds(0, 5, 90),
+            "on_duplicate": st.sampled_from(["return", "replace"]),
+        },
+    ),
+)
+rest = st.fixed_dictionaries(
+    {},
+    optional={
+        "queue": queues,
+        "priority": st.sampled_from([-3, 0, 5]),
+        "payload": st.integers(0, 9),
+        "max_attempts": st.integers(1, 4),
+        "timeout": seconds(5, 90),
+    },
+)
+specs: st.SearchStrategy[Spec] = st.builds(
+    lambda *parts: {key: value for part in parts for key, value in part.items()},
+    rest,
+    whens,
+    keys,
+    st.one_of(st.just(NO_JITTER), policies),
+)
+lease_fors = st.one_of(st.none(), seconds(0.5, 5, 600))
+delays = st.one_of(st.none(), seconds(-5, 0, 1, 30))
+
+
+def span(micros: int | None) -> timedelta | None:
+    return None if micros is None else timedelta(microseconds=micros)
+
+
+def spans(micros: list[int | None]) -> list[timedelta | None]:
+    return [span(value) for value in micros]
+
+
+def instant(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def micros(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
+def arguments(spec: Spec) -> Spec:
+    """A spec as the parameters of a call."""
+    given = {key: span(v) if key in INTERVALS else v for key, v in spec.items()}
+    if "run_at" in given:
+        given["run_at"] = instant(spec["run_at"])
+    if "payload" in given:
+        given["payload"] = json.dumps(spec["payload"])
+    return given
+
+
+def json_object(spec: Spec) -> Spec:
+    """A spec as enqueue_many takes it: spans in seconds, the rest as it is."""
+    given = {key: v / SECOND if key in INTERVALS else v for key, v in spec.items()}
+    if "run_at" in given:
+        given["run_at"] = instant(spec["run_at"]).isoformat()
+    return {"kind": "k", **given}
+
+
+class Life(RuleBasedStateMachine):
+    conn: psycopg.Connection[tuple[Any, ...]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        for statement in EMPTY.split(";"):
+            self.conn.execute(statement.encode())
+        self.model = Model()
+        self.leases: list[Pair] = []
+        self.last_lease = 0
+
+    # how calls are made and compared
+
+    def call(self, name: str, **given: Any) -> list[tuple[Any, ...]]:
+        """The rows of a batchq function; Refused with its SQLSTATE when it raises."""
+        names = ", ".join(f"{key} => %({key})s" for key in given)
+        statement = f"select f.* from batchq.{name}({names}) f"
+        try:
+            return self.conn.execute(statement.encode(), given).fetchall()
+        except psycopg.Error as error:
+            if error.sqlstate is None or not error.sqlstate.startswith("JQ"):
+                raise
+            raise Refused(error.sqlstate) from error
+
+    def value(self, name: str, **given: Any) -> Any:
+        return self.call(name, **given)[0][0]
+
+    def pair(self, pick: int) -> Pair:
+        """A lease: one that is held, more often than not; else an old, foreign or made-up one."""
+        live = self.model.live_leases()
+        foreign = [(job, lease) for job, _ in live[:2] for _, lease in live[1:3]]
+        known = live + live + self.leases + foreign + [(1, 999_999), (999_999, 1)]
+        return known[pick % len(known)]
+
+    def pairs(self, chosen: list[int]) -> tuple[list[Pair], list[int], list[int]]:
+        pairs = list(dict.fromkeys(self.pair(pick) for pick in chosen))
+        return pairs, [job for job, _ in pairs], [lease for _, lease in pairs]
+
+    def job_id(self, pick: int) -> int:
+        known = [*self.model.jobs, 999_999]
+        return known[pick % len(known)]
+
+    def last_place(self) -> int:
+        row = self.conn.execute(
+            "select case when is_called then last_value else 0 end from batchq.position"
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def check_leased(self, rows: list[tuple[Any, ...]], expected: list[Job]) -> None:
+        """Rows of leased_job against the jobs the model leased, in order."""
+        assert [row[0] for row in rows] == [job.id for job in expected]
+        for row, job in zip(rows, expected, strict=True):
+            _, lease_id, until, queue, kind, payload, priority, attempt, most, timeout, _ = row
+            assert lease_id > self.last_lease
+            self.last_lease = job.lease_id = lease_id
+            self.leases.append((job.id, lease_id))
+            assert kind == "k"
+            assert (queue, payload, priority, attempt, most, timeout, micros(until)) == (
+                job.queue,
+                job.payload,
+                job.priority,
+                job.attempts,
+                job.max_attempts,
+                span(job.timeout),
+                job.lease_until,
+            )
+
+    def unsettled(self, pairs: list[Pair], *settle: Any) -> set[tuple[int, int, str]]:
+        """What an array form must report when the model settles each pair by itself."""
+        lost = set()
+        for pair, one in zip(pairs, settle, strict=True):
+            try:
+                one(pair)
+            except Refused:
+                lost.add((*pair, "lost"))
+        return lost
+
+    # producer
+
+    @rule(spec=specs)
+    def enqueue(self, spec: Spec) -> None:
+        expected = self.model.enqueue(spec, self.last_place() + 1)
+        assert self.value("enqueue", kind="k", **arguments(spec)) == expected
+
+    @rule(many=st.lists(specs, max_size=5))
+    def enqueue_many(self, many: list[Spec]) -> None:
+        first = self.last_place() + 1
+        fresh = list(range(first, first + len(many)))
+        holders = self.model.enqueue_many(many, fresh)
+        rows = self.call("enqueue_many", jobs=json.dumps([json_object(spec) for spec in many]))
+        assert rows == [
+            (place + 1, holder, holder == fresh[place]) for place, holder in enumerate(holders)
+        ]
+
+    @rule(spec=specs, bad=st.sampled_from([{"priority": 32768}, {"kind": ""}, {"other": 1}]))
+    def enqueue_many_refused(self, spec: Spec, bad: Spec) -> None:
+        jobs = [json_object(spec), {**json_object(spec), **bad}]
+        with pytest.raises(Refused, match="JQ001"):
+            self.call("enqueue_many", jobs=json.dumps(jobs))
+
+    @rule(pick=picks, reason=st.sampled_from([None, "r"]))
+    def cancel(self, pick: int, reason: str | None) -> None:
+        job_id = self.job_id(pick)
+        self.same("cancel", lambda: self.model.cancel(job_id, reason), job_id=job_id, reason=reason)
+
+    def same(self, name: str, predict: Any, **given: Any) -> None:
+        """A call that returns one value, or is refused, as the model says."""
+        try:
+            expected = predict()
+        except Refused as refused:
+            with pytest.raises(Refused, match=refused.code):
+                self.call(name, **given)
+        else:
+            assert self.value(name, **given) == expected
+
+    # worker
+
+    @rule(queue=queues, n=st.integers(1, 5), lease_for=lease_fors, worker=st.sampled_from("vw"))
+    def lease(self, queue: str, n: int, lease_for: int | None, worker: str) -> None:
+        expected = self.model.lease(queue, n, lease_for, worker)
+        rows = self.call("lease", queue=queue, n=n, lease_for=span(lease_for), worker=worker)
+        self.check_leased(rows, expected)
+
+    def lease_model(self, names: list[str], n: int, lease_for: int | None) -> list[Job]:
+        expected: list[Job] = []
+        for queue in names:
+            if len(expected) < n:
+                expected += self.model.lease(queue, n - len(expected), lease_for, "w")
+        return expected
+
+    @rule(names=st.permutations(QUEUES), n=st.integers(1, 6), lease_for=lease_fors)
+    def lease_from(self, names: list[str], n: int, lease_for: int | None) -> None:
+        expected = self.lease_model(names, n, lease_for)
+        rows = self.call("lease_from", queues=names, n=n, worker="w", lease_for=span(lease_for))
+        self.check_leased(rows, expected)
+
+    @rule(
+        names=st.lists(queues, min_size=1, max_size=3, unique=True),
+        n=st.integers(0, 4),
+        completed=few_picks,
+        failed=few_picks,
+        released=few_picks,
+        delay=delays,
+    )
+    def settle_and_lease(
+        self,
+        names: list[str],
+        n: int,
+        completed: list[int],
+        failed: list[int],
+        released: list[int],
+        delay: int | None,
+    ) -> None:
+        done, done_ids, done_leases = self.pairs(completed)
+        bad, bad_ids, bad_leases = self.pairs(failed)
+        back, back_ids, back_leases = self.pairs(released)
+        lost = self.unsettled(done, *[lambda pair: self.model.complete(pair, None)] * len(done))
+        lost_too = self.unsettled(
+            bad, *[lambda pair: self.model.fail(pair, "e", False, None)] * len(bad)
+        )
+        lost_last = self.unsettled(
+            back, *[lambda pair: self.model.snooze(pair, delay)] * len(back)
+        )
+        self.adopt_waits()
+        expected = self.lease_model(names, n, None)
+        rows = self.call(
+            "settle_and_lease",
+            queues=names,
+            n=n,
+            worker="w",
+            completed_ids=done_ids,
+            completed_leases=done_leases,
+            failed_ids=bad_ids,
+            failed_leases=bad_leases,
+            errors=["e"] * len(bad),
+            released_ids=back_ids,
+            released_leases=back_leases,
+            delays=spans([delay] * len(back)),
+        )
+        self.check_leased([row[1:] for row in rows if row[0] == "leased"], expected)
+        events = sorted((row[1], row[2], row[0]) for row in rows if row[0] != "leased")
+        assert events == sorted([*lost, *lost_too, *lost_last])
+
+    @rule(pick=picks, result=st.one_of(st.none(), st.integers(0, 9)))
+    def complete(self, pick: int, result: int | None) -> None:
+        pair = self.pair(pick)
+        self.same(
+            "complete",
+            lambda: self.model.complete(pair, result),
+            job_id=pair[0],
+            lease_id=pair[1],
+            result=None if result is None else json.dumps(result),
+        )
+
+    @rule(chosen=few_picks, twice=st.booleans())
+    def complete_many(self, chosen: list[int], twice: bool) -> None:
+        pairs, jobs, leases = self.pairs(chosen)
+        lost = self.unsettled(pairs, *[lambda pair: self.model.complete(pair, None)] * len(pairs))
+        times = 2 if twice else 1
+        rows = self.call("complete_many", job_ids=jobs * times, lease_ids=leases * times)
+        assert sorted(rows) == sorted([*lost] * times)
+
+    @rule(pick=picks, error=st.sampled_from("ef"), permanent=st.booleans(), retry_in=delays)
+    def fail(self, pick: int, error: str, permanent: bool, retry_in: int | None) -> None:
+        pair = self.pair(pick)
+        self.same(
+            "fail",
+            lambda: self.model.fail(pair, error, permanent, retry_in),
+            job_id=pair[0],
+            lease_id=pair[1],
+            error=error,
+            permanent=permanent,
+            retry_in=span(retry_in),
+        )
+
+    @rule(chosen=few_picks, choices=st.lists(st.tuples(st.booleans(), delays), min_size=4))
+    def fail_many(self, chosen: list[int], choices: list[tuple[bool, int | None]]) -> None:
+        pairs, jobs, leases = self.pairs(chosen)
+        choices = choices[: len(pairs)]
+        texts = [f"e{place}" for place in range(len(pairs))]
+        lost = set()
+        for pair, error, (permanent, retry_in) in zip(pairs, texts, choices, strict=True):
+            try:
+                self.model.fail(pair, error, permanent, retry_in)
+            except Refused:
+                lost.add((*pair, "lost"))
+        rows = self.call(
+            "fail_many",
+            job_ids=jobs,
+            lease_ids=leases,
+            errors=texts,
+            permanents=[permanent for permanent, _ in choices],
+            retry_ins=spans([retry_in for _, retry_in in choices]),
+        )
+        assert sorted(rows) == sorted(lost)
+
+    @rule(pick=picks)
+    def release(self, pick: int) -> None:
+        pair = self.pair(pick)
+        self.same(
+            "release", lambda: self.model.snooze(pair, None), job_id=pair[0], lease_id=pair[1]
+        )
+
+    @rule(pick=picks, delay=delays)
+    def snooze(self, pick: int, delay: int | None) -> None:
+        pair = self.pair(pick)
+        self.same(
+            "snooze",
+            lambda: self.model.snooze(pair, delay),
+            job_id=pair[0],
+            lease_id=pair[1],
+            delay=span(delay),
+        )
+
+    @rule(chosen=few_picks, delay=delays)
+    def snooze_many(self, chosen: list[int], delay: int | None) -> None:
+        pairs, jobs, leases = self.pairs(chosen)
+        lost = self.unsettled(pairs, *[lambda pair: self.model.snooze(pair, delay)] * len(pairs))
+        if delay is None:
+            rows = self.call("release_many", job_ids=jobs, lease_ids=leases)
+        else:
+            waits = spans([delay] * len(pairs))
+            rows = self.call("snooze_many", job_ids=jobs, lease_ids=leases, delays=waits)
+        assert sorted(rows) == sorted(lost)
+
+    @rule(chosen=few_picks, lease_for=lease_fors)
+    def extend(self, chosen: list[int], lease_for: int | None) -> None:
+        pairs, jobs, leases = self.pairs(chosen)
+        expected = [(*pair, *self.model.extend(pair, lease_for)) for pair in pairs]
+        rows = self.call("extend", job_ids=jobs, lease_ids=leases, lease_for=span(lease_for))
+        shown = [(job, lease, at and micros(at), state) for job, lease, at, state in rows]
+        assert sorted(shown, key=str) == sorted(expected, key=str)
+
+    @rule(pick=picks, done=st.integers(0, 9))
+    def progress(self, pick: int, done: int) -> None:
+        pair = self.pair(pick)
+        self.same(
+            "progress",
+            lambda: self.model.progress(pair, done) or "",
+            job_id=pair[0],
+            lease_id=pair[1],
+            progress=json.dumps(done),
+        )
+
+    @rule(chosen=few_picks)
+    def progress_many(self, chosen: list[int]) -> None:
+        pairs, jobs, leases = self.pairs(chosen)
+        values = list(range(len(pairs)))
+        settle = [lambda pair, v=v: self.model.progress(pair, v) for v in values]
+        lost = self.unsettled(pairs, *settle)
+        rows = self.call(
+            "progress_many", job_ids=jobs, lease_ids=leases, progress=[json.dumps(v) for v in values]
+        )
+        assert sorted(rows) == sorted(lost)
+
+    @rule(pick=picks)
+    def assert_lease(self, pick: int) -> None:
+        pair = self.pair(pick)
+        job = self.model.leased(pair)
+        if job is None:
+            with pytest.raises(Refused, match="JQ004"):
+                self.call("assert_lease", job_id=pair[0], lease_id=pair[1])
+        else:
+            until = self.value("assert_lease", job_id=pair[0], lease_id=pair[1])
+            assert micros(until) == job.lease_until
+
+    # operator
+
+    @rule(
+        queue=queues,
+        reset=st.booleans(),
+        limits=st.fixed_dictionaries(
+            {},
+            optional={
+                "max_attempts": st.integers(1, 3),
+                "timeout": seconds(5, 90),
+                "lease_for": seconds(0.5, 5, 600),
+            },
+        ),
+        policy=policies,
+    )
+    def set_queue(self, queue: str, reset: bool, limits: Spec, policy: Spec) -> None:
+        values = {**limits, **policy, **NO_JITTER}
+        self.model.set_queue(queue, reset, values)
+        self.call("set_queue", queue=queue, reset=reset, **arguments(values))
+
+    @rule(queue=queues)
+    def pause(self, queue: str) -> None:
+        self.model.set_queue(queue, reset=False, values={"paused": True})
+        self.call("pause", queue=queue, reason="r")
+
+    @rule(queue=queues)
+    def resume(self, queue: str) -> None:
+        if queue in self.model.queues:
+            self.model.set_queue(queue, reset=False, values={"paused": False})
+            self.call("resume", queue=queue)
+        elif queue not in self.model.used:
+            with pytest.raises(Refused, match="JQ002"):
+                self.call("resume", queue=queue)
+
+    @rule(
+        chosen=st.one_of(st.none(), few_picks),
+        queue=st.one_of(st.none(), queues),
+        n=st.integers(1, 5),
+        per_second=st.sampled_from([None, None, 2, 0.25]),
+    )
+    def redrive(
+        self, chosen: list[int] | None, queue: str | None, n: int, per_second: float | None
+    ) -> None:
+        ids = None if chosen is None else [self.job_id(pick) for pick in chosen]
+        self.same(
+            "redrive",
+            lambda: self.model.redrive(ids, queue, n, per_second),
+            job_ids=ids,
+            queue=queue,
+            n=n,
+            per_second=per_second,
+        )
+
+    @precondition(lambda self: self.model.in_state("failed", "completed", "cancelled"))
+    @rule(
+        status=st.sampled_from(["failed", "completed", "cancelled"]),
+        chosen=st.one_of(st.none(), few_picks),
+        queue=st.one_of(st.none(), queues),
+        n=st.integers(1, 3),
+    )
+    def purge(self, status: str, chosen: list[int] | None, queue: str | None, n: int) -> None:
+        ids = None if chosen is None else [self.job_id(pick) for pick in chosen]
+        self.same(
+            "purge",
+            lambda: self.model.purge(status, ids, queue, n),
+            status=status,
+            job_ids=ids,
+            queue=queue,
+            n=n,
+        )
+
+    @rule()
+    def reap(self) -> None:
+        self.same("reap", self.model.reap)
+
+    @rule()
+    def maintain(self) -> None:
+        assert self.call("maintain") == self.model.maintain()
+
+    # the world
+
+    @rule(step=seconds(0.25, 1, 5, 30, 100, 4000))
+    def advance(self, step: int) -> None:
+        self.model.now += step
+        self.conn.execute("select set_config('test.micros', %s, false)", [str(self.model.now)])
+
+    @rule(places=st.sampled_from([600, 5000]))
+    def other_traffic(self, places: int) -> None:
+        """Places go to other queues, so that floors have somewhere to move."""
+        self.conn.execute("select setval('batchq.position', %s)", [self.last_place() + places])
+
+    @rule()
+    def force_sweeps(self) -> None:
+        self.conn.execute(
+            "update batchq.floor set sweep_after = '-infinity', deep_after = '-infinity'"
+        )
+
+    # what holds after every step
+
+    def adopt_waits(self) -> None:
+        """Waits with jitter are batchq's to draw; from then on the model knows them."""
+
+    @invariant()
+    def every_job_is_where_the_model_has_it(self) -> None:
+        shown, count = self.one(JOBS)
+        for job in self.model.in_state("scheduled"):
+            if job.due is None:
+                job.due = shown[str(job.id)][6]
+                assert 0 <= job.due - self.model.now <= job.due_within
+        expected = {str(job.id): self.view(job) for job in self.model.jobs.values()}
+        assert shown == expected
+        assert count == len(expected)
+        places = dict(self.conn.execute(PLACES).fetchall())
+        assert places == {job.id: [job.state] for job in self.model.jobs.values()}
+
+    def one(self, query: str) -> tuple[Any, ...]:
+        row = self.conn.execute(query.encode()).fetchone()
+        assert row is not None
+        return row
+
+    def view(self, job: Job) -> list[Any]:
+        last_error = job.errors[-1] if job.errors else None
+        if job.state == "cancelled" and last_error is None:
+            last_error = job.reason
+        return [
+            job.queue,
+            job.priority,
+            STATUS.get(job.state, job.state),
+            job.state,
+            job.attempts,
+            job.max_attempts,
+            job.shown_run_at(),
+            job.lease_until,
+            job.worker,
+            job.dedupe_key,
+            job.payload,
+            job.result,
+            job.progress,
+            last_error,
+            job.stopping,
+        ]
+
+    @invariant()
+    def dedupe_keys_are_held_as_the_model_says(self) -> None:
+        holds = self.conn.execute(HOLDS.encode()).fetchall()
+        assert sorted(holds, key=str) == sorted(
+            ((*key, hold.job_id, hold.until) for key, hold in self.model.holds.items()), key=str
+        )
+
+    @invariant()
+    def no_row_stands_below_its_floor(self) -> None:
+        assert self.conn.execute(BELOW_FLOOR).fetchall() == []
+
+
+@pytest.fixture
+def life(db: str) -> Iterator[type[Life]]:
+    with psycopg.connect(db, autocommit=True, prepare_threshold=0) as conn:
+        conn.execute("set timezone to 'UTC'")
+        conn.execute("set plan_cache_mode to force_generic_plan")
+        conn.execute(CLOCK)
+
+        class ConnectedLife(Life):
+            pass
+
+        ConnectedLife.conn = conn
+        yield ConnectedLife
+
+
+@pytest.mark.timeout(0 if LONG else 120)
+def test_a_jobs_life_is_the_models(life: type[Life]) -> None:
+    run_state_machine_as_test(life, settings=profile(short=60, long=3000, steps=50))
+
+
+def test_policy_has_the_backoff_settings_of_a_spec() -> None:
+    assert {f.name for f in fields(Policy)} == {
+        "backoff", "backoff_base", "backoff_factor", "backoff_cap", "backoff_jitter"
+    }
