@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from pybatchq.types import WorkItem
 
 Stop = Literal["cancelled", "lost", "timed_out", "shutdown"]
 UNKNOWN_KIND_CAP_S = 300.0
+STOP_WITHIN_S = 5.0
 
 log = logging.getLogger("pybatchq")
 
@@ -24,7 +25,7 @@ log = logging.getLogger("pybatchq")
 class Attempt:
     """One leased job while this process has it. Times are of the monotonic clock."""
 
-    __slots__ = ("beat_at", "handler", "item", "job", "lease_s", "stop", "task")
+    __slots__ = ("beat_at", "handler", "item", "job", "lease_s", "stop", "stop_by", "task")
 
     def __init__(self, item: WorkItem, handler: Handler, job: Job) -> None:
         self.item = item
@@ -33,15 +34,21 @@ class Attempt:
         self.lease_s = item.lease_s
         self.beat_at = time.monotonic() + item.lease_s / 4
         self.stop: Stop | None = None
+        self.stop_by = float("inf")
         self.task: asyncio.Task[None] | None = None
 
     def cancel(self, why: Stop) -> None:
         """Ask the handler to stop. A coroutine is cancelled, a thread sees `job.cancelled`."""
         if self.stop is None:
             self.stop = why
+            self.stop_by = time.monotonic() + STOP_WITHIN_S
             self.job.cancelled = True
             if self.task is not None and self.handler.is_async:
                 self.task.cancel()
+
+    def is_stuck(self) -> bool:
+        """Whether this is a coroutine that was cancelled and did not end."""
+        return self.handler.is_async and time.monotonic() > self.stop_by
 
 
 async def run(attempt: Attempt, outcomes: Outcomes, threads: Executor) -> None:
@@ -58,12 +65,19 @@ async def run(attempt: Attempt, outcomes: Outcomes, threads: Executor) -> None:
             call: Awaitable[Any] = handler.function(*arguments)
         else:
             loop = asyncio.get_running_loop()
-            call = loop.run_in_executor(threads, handler.function, *arguments)
+            call = loop.run_in_executor(threads, _call, handler.function, arguments)
         result = await (call if item.timeout_s is None else _within(call, attempt))
+        _returned(attempt, result, outcomes)
     except BaseException as error:  # noqa: BLE001  # a job may fail its attempt, never its worker
         _failed(attempt, error, outcomes)
-    else:
-        _returned(attempt, result, outcomes)
+
+
+def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """In a thread. Two exceptions mean something else to a future, and would never arrive."""
+    try:
+        return function(*arguments)
+    except (StopIteration, GeneratorExit) as error:
+        raise RuntimeError(f"the handler raised {type(error).__name__}") from error
 
 
 async def _within(call: Awaitable[Any], attempt: Attempt) -> Any:
@@ -115,9 +129,10 @@ def _failed(attempt: Attempt, error: BaseException, outcomes: Outcomes) -> None:
                 outcomes.fail(item, "the handler was cancelled from inside")
     elif stop == "timed_out":
         outcomes.fail(item, f"timed out after {item.timeout_s:g} s; {describe(error)}")
-    elif isinstance(error, Snooze):
+    # a wait that is NaN is no wait: the job's backoff it is
+    elif isinstance(error, Snooze) and error.seconds == error.seconds:
         outcomes.release(item, error.seconds)
-    elif isinstance(error, RetryIn):
+    elif isinstance(error, RetryIn) and error.seconds == error.seconds:
         outcomes.fail(item, describe(error), retry_in_s=error.seconds)
     else:
         outcomes.fail(item, describe(error), permanent=isinstance(error, PermanentError))

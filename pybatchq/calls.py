@@ -3,19 +3,22 @@
 Connection first, then the SQL function's own arguments by their own names; one that is None is not
 sent, so its default is the database's. Nothing here commits, retries or opens a transaction: a call
 is part of whatever the caller's connection is in. JSON goes in as Python values and comes out as
-bytes. Errors are those of `pybatchq.errors`; whatever else the database says is left as it is.
+bytes; a time beyond Python's years comes out as the nearest datetime. Errors are those of
+`pybatchq.errors`; whatever else the database says is left as it is.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 import psycopg
 import psycopg.rows
+from psycopg.types.datetime import TimestamptzBinaryLoader
 
 from pybatchq import jsontext
 from pybatchq.errors import InvalidArgumentError, translate
@@ -48,6 +51,7 @@ _SENT_AS = {
     "dedupe_for": "interval",
     "delay": "interval",
     "delays": "interval[]",
+    "dry_run": "boolean",
     "failed_after": "timestamptz",
     "failed_before": "timestamptz",
     "finished_before": "timestamptz",
@@ -58,9 +62,11 @@ _SENT_AS = {
     "n": "integer",
     "payload": "jsonb",
     "per_second": "double precision",
+    "permanent": "boolean",
     "permanents": "boolean[]",
     "priority": "integer",
     "progress": "jsonb",
+    "reset": "boolean",
     "result": "jsonb",
     "results": "text[]::jsonb[]",
     "retry_in": "interval",
@@ -73,6 +79,18 @@ _BIGINT_LISTS = (
     "job_ids", "lease_ids", "completed_ids", "completed_leases", "failed_ids", "failed_leases",
     "released_ids", "released_leases",
 )  # fmt: skip
+_TEXT_LISTS = ("errors", "queues")
+_SENT_AS.update(dict.fromkeys(_BIGINTS, "bigint"), **dict.fromkeys(_BIGINT_LISTS, "bigint[]"))
+# What these take; 1.5 would be rounded, 5 taken for a text, and neither be what was meant.
+_TAKES: dict[str, tuple[type, ...]] = {
+    "bigint": (int,),
+    "boolean": (bool,),
+    "double precision": (int, float),
+    "integer": (int,),
+    "interval": (timedelta, str),
+    "text": (str,),
+    "timestamptz": (datetime, str),
+}
 _WORK_ITEM = (
     "event, job_id, lease_id, extract(epoch from lease_until - clock_timestamp())::float8, "
     "queue, kind, payload, attempt, max_attempts, extract(epoch from timeout)::float8, headers"
@@ -535,11 +553,18 @@ async def _rows(
     sent_as: Mapping[str, str] | None = None,
     **arguments: Any,
 ) -> list[tuple[Any, ...]]:
-    given = {name: value for name, value in arguments.items() if value is not None}
+    required = _required(function)
+    given = {k: v for k, v in arguments.items() if v is not None or k in required}
+    for name, value in given.items():
+        _check(name, value)
     query = _query(function, select, tuple(given), tuple((sent_as or {}).items()))
-    values = [_array(value) if name in _BIGINT_LISTS else value for name, value in given.items()]
+    values = [
+        _array(value) if name in _BIGINT_LISTS and value is not None else value
+        for name, value in given.items()
+    ]
     cursor = psycopg.AsyncCursor(conn, row_factory=psycopg.rows.tuple_row)
     cursor.format = psycopg.pq.Format.BINARY
+    cursor.adapters.register_loader("timestamptz", _FarTime)
     jsontext.raw_json(cursor.adapters)
     try:
         await cursor.execute(query, values)
@@ -559,11 +584,47 @@ def _query(
 ) -> bytes:
     """The text of a call with these arguments. Every piece is a literal of this module."""
     types = {**_SENT_AS, **dict(sent_as)}
-    types.update(dict.fromkeys(_BIGINTS, "bigint"), **dict.fromkeys(_BIGINT_LISTS, "bigint[]"))
     arguments = ", ".join(
         f"{name} => %s::{types[name]}" if name in types else f"{name} => %s" for name in names
     )
     return f"select {select} from batchq.{function}({arguments})".encode()  # noqa: S608
+
+
+@lru_cache
+def _required(function: str) -> frozenset[str]:
+    """Arguments that are sent even when they are None, so that the database refuses them."""
+    parameters = inspect.signature(globals()[function]).parameters.values()
+    return frozenset(p.name for p in parameters if p.default is p.empty)
+
+
+def _check(name: str, value: Any) -> None:
+    """InvalidArgumentError if a single value is of another type than its argument takes."""
+    takes = _TAKES.get(_SENT_AS.get(name, "text"))
+    if takes is None or value is None or name in _TEXT_LISTS:
+        return
+    if not isinstance(value, takes) or (isinstance(value, bool) and bool not in takes):
+        wanted = " or ".join(kind.__name__ for kind in takes)
+        raise InvalidArgumentError(f"{name} must be {wanted}, not {type(value).__name__}")
+    _check_zone(name, value)
+
+
+def _check_zone(name: str, value: Any) -> None:
+    """A naive datetime would mean another instant in each session."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise InvalidArgumentError(
+            f"{name} has no time zone", hint="datetime.now(UTC) has one; or give delay"
+        )
+
+
+class _FarTime(TimestamptzBinaryLoader):
+    """Infinity and what is beyond Python's years 1 to 9999 come as the nearest datetime."""
+
+    def load(self, data: bytes | bytearray | memoryview) -> datetime:
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            is_past = bytes(data)[0] & 0x80
+            return (datetime.min if is_past else datetime.max).replace(tzinfo=UTC)  # noqa: DTZ901
 
 
 def _array(ids: Ids) -> str:
@@ -579,6 +640,8 @@ def _texts(values: Sequence[Any] | None) -> list[str | None] | None:
 
 def _spec(job: Mapping[str, Any]) -> dict[str, Any]:
     """An object of enqueue_many: a timedelta is sent as seconds, None as not given."""
+    for name, value in job.items():
+        _check_zone(name, value)
     return {
         name: value.total_seconds() if isinstance(value, timedelta) else value
         for name, value in job.items()

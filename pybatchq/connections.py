@@ -34,6 +34,7 @@ class Connector:
         self._dsn = dsn
         self._name = name
         self._failures = 0
+        self._opening = asyncio.Lock()
         given = conninfo_to_dict(dsn)
         self._options = {k: v for k, v in KEEPALIVE.items() if k not in given}
         if "," in str(given.get("host", "")):
@@ -41,32 +42,37 @@ class Connector:
         self._timeout_s = int(given.get("connect_timeout") or CONNECT_TIMEOUT_S)
 
     async def connect(self, purpose: str) -> calls.Connection:
-        """An autocommit connection, however long it takes. Ends by cancellation only."""
-        while True:
-            try:
-                conn = await psycopg.AsyncConnection.connect(
-                    self._dsn,
-                    autocommit=True,
-                    connect_timeout=self._timeout_s,
-                    **self._options,  # type: ignore[arg-type]  # libpq's own, all text
-                    application_name=f"batchq-worker {purpose} {self._name}"[:63],
-                )
-            except psycopg.OperationalError as error:
-                pause = self.pause()
-                log.warning(
-                    "database unreachable: trying again",
-                    extra={"pause_s": round(pause, 2), "error": " ".join(str(error).split())},
-                )
-                await asyncio.sleep(pause)
-            else:
-                self._failures = 0
-                return conn
+        """An autocommit connection, however long it takes. Ends by cancellation only.
+
+        One at a time, so that a server that is away is asked once, not once a connection.
+        """
+        async with self._opening:
+            while True:
+                try:
+                    return await psycopg.AsyncConnection.connect(
+                        self._dsn,
+                        autocommit=True,
+                        connect_timeout=self._timeout_s,
+                        **self._options,  # type: ignore[arg-type]  # libpq's own, all text
+                        application_name=f"batchq-worker {purpose} {self._name}"[:63],
+                    )
+                except psycopg.OperationalError as error:
+                    pause = self.pause()
+                    log.warning(
+                        "database unreachable: trying again",
+                        extra={"pause_s": round(pause, 2), "error": " ".join(str(error).split())},
+                    )
+                    await asyncio.sleep(pause)
+
+    def worked(self) -> None:
+        """A call was answered, which a new connection alone does not promise: pauses start anew."""
+        self._failures = 0
 
     def pause(self) -> float:
         """How long to wait after one more failure: growing, capped, with jitter."""
         bound = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self._failures, 16))
         self._failures += 1
-        return bound * random.uniform(0.5, 1.0)
+        return bound * random.uniform(0.7, 1.0)
 
 
 async def check_version(conn: calls.Connection) -> None:
@@ -91,7 +97,9 @@ def is_connection_loss(error: BaseException) -> bool:
     """Whether a new connection may help: it broke, or the server it leads to takes no writes.
 
     25006 is a server that was demoted (read-only), 0A000 a plan that no longer fits its tables.
+    Class 54, a limit of the server, is refused by every connection alike.
     """
+    state = (error.sqlstate or "") if isinstance(error, psycopg.Error) else ""
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | TimeoutError):
-        return True
-    return isinstance(error, psycopg.Error) and error.sqlstate in {"25006", "0A000"}
+        return not state.startswith("54")
+    return state in {"25006", "0A000"}

@@ -87,7 +87,8 @@ def translate(error: psycopg.Error) -> BatchqError | None:
     """The error of batchq that a database error stands for; None for any other.
 
     DataError is the driver's or PostgreSQL's own refusal of a value on its way in: a NUL
-    character, a number that does not fit. 3F000 and 42883 are a schema that is missing or older
+    character, a number that does not fit; class 54 is a value beyond its limits: nested too deeply,
+    too long. 3F000 and 42883 are a schema that is missing or older
     than this client.
     """
     state = error.sqlstate or ""
@@ -95,7 +96,7 @@ def translate(error: psycopg.Error) -> BatchqError | None:
     kind = BY_CODE.get(state)
     if kind is not None:
         return kind(message, hint=error.diag.message_hint)
-    if isinstance(error, psycopg.DataError):
+    if isinstance(error, psycopg.DataError) or state.startswith("54"):
         return InvalidArgumentError(message, hint=error.diag.message_hint)
     if state in {"3F000", "42883"} and "batchq" in message:
         return VersionMismatchError(message, hint="run `batchq install` on this database")

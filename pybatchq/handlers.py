@@ -94,10 +94,9 @@ class Registry:
 
         def register(function: F) -> F:
             if kind in self.by_kind:
-                other = self.by_kind[kind].function
-                raise ValueError(f"kind {kind!r} already has the handler {other.__qualname__}")
-            is_async = inspect.iscoroutinefunction(function)
-            self.by_kind[kind] = Handler(kind, function, is_async, _wants_job(function))
+                other = _name(self.by_kind[kind].function)
+                raise ValueError(f"kind {kind!r} already has the handler {other}")
+            self.by_kind[kind] = Handler(kind, function, _is_async(function), _wants_job(function))
             return function
 
         return register
@@ -113,11 +112,23 @@ def load(modules: Iterable[str]) -> None:
         importlib.import_module(module)
 
 
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", repr(function)))
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """TypeError for a generator: calling it would run nothing."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{_name(function)} is a generator; a handler returns its result")
+    call = getattr(function, "__call__", None)  # noqa: B004  # of an object that can be called
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
 def _wants_job(function: Callable[..., Any]) -> bool:
     parameters = inspect.signature(function).parameters.values()
     positional = [p for p in parameters if p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD}]
     needed = [p for p in positional if p.default is p.empty]
-    if not positional or len(needed) > 2:
-        name = getattr(function, "__qualname__", repr(function))
-        raise TypeError(f"{name} must take (payload) or (payload, job)")
+    named = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if not positional or len(needed) > 2 or named:
+        raise TypeError(f"{_name(function)} must take (payload) or (payload, job)")
     return len(needed) == 2

@@ -36,10 +36,12 @@ class Heartbeat:
         connector: Connector,
         running: Mapping[int, Attempt],
         lease_for: timedelta | None,
+        give_up: Callable[[Attempt], None],
     ) -> None:
         self._connector = connector
         self._running = running
         self._lease_for = lease_for
+        self._give_up = give_up
         self._conn: calls.Connection | None = None
         self._opening = asyncio.Lock()
 
@@ -48,6 +50,8 @@ class Heartbeat:
         try:
             while True:
                 await asyncio.sleep(self._tick_s())
+                for attempt in [one for one in self._running.values() if one.is_stuck()]:
+                    self._give_up(attempt)
                 now = time.monotonic()
                 due = [attempt for attempt in self._running.values() if attempt.beat_at <= now]
                 if due:

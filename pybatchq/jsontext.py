@@ -29,7 +29,8 @@ def encode(value: Any) -> str:
         text.encode()
     except RecursionError:
         raise InvalidArgumentError("the value is nested too deeply for JSON") from None
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001
+        # mostly TypeError and ValueError, but a class of the caller's can raise anything
         raise InvalidArgumentError(f"the value is no JSON: {error}") from None
     if "\\u0000" in text and _NUL.search(text):
         raise InvalidArgumentError("the value holds a NUL character", hint=NUL_HINT)

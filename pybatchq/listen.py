@@ -1,7 +1,7 @@
 """The doorbell from the worker's side: a connection that listens, parks, and does nothing else.
 
-Protocol (sql/functions/private/_parked.sql has the other half): LISTEN, park, look for jobs once
-more, ask whether an enqueue is under way that may have missed the parking, then sleep. While
+Protocol (sql/functions/private/_parked.sql has the other half): LISTEN, park, ask whether an
+enqueue is under way that may have missed the parking, look for jobs once more, then sleep. While
 parked, whatever makes a job ready sends a notification; all of them fold into one event.
 """
 
@@ -17,6 +17,7 @@ import psycopg
 from pybatchq import calls
 from pybatchq.connections import Connector
 
+CALL_TIMEOUT_S = 2.0
 R = TypeVar("R")
 
 log = logging.getLogger("pybatchq")
@@ -32,6 +33,7 @@ class Listener:
         self._queues = list(queues)
         self._ring = ring
         self._conn: calls.Connection | None = None
+        self._watched: int | None = None
         self._lost = asyncio.Event()
         self._busy = asyncio.Lock()
         self.parked = False
@@ -69,7 +71,10 @@ class Listener:
             await self._call(calls.unpark, default=None)
 
     async def bell_pending(self) -> bool:
-        """Whether an enqueue is under way that may not have seen this session parked."""
+        """Whether an enqueue is under way that may not have seen this session parked.
+
+        Also finds out that the connection does not answer any more: then true, too.
+        """
         return await self._call(calls.bell_pending, default=True)
 
     async def _call(self, function: Callable[..., Awaitable[R]], *, default: R) -> R:
@@ -79,8 +84,9 @@ class Listener:
                 return default
             self._unwatch()
             try:
-                return await function(conn, queues=self._queues)
-            except psycopg.Error:
+                async with asyncio.timeout(CALL_TIMEOUT_S):
+                    return await function(conn, queues=self._queues)
+            except (psycopg.Error, TimeoutError):
                 self._lost.set()
                 return default
             finally:
@@ -89,11 +95,14 @@ class Listener:
     def _watch(self) -> None:
         """Between statements the socket is ours: read notifications as they come."""
         if self._conn is not None and not self._conn.closed:
-            asyncio.get_running_loop().add_reader(self._conn.fileno(), self._read)
+            self._watched = self._conn.fileno()
+            asyncio.get_running_loop().add_reader(self._watched, self._read)
 
     def _unwatch(self) -> None:
-        if self._conn is not None and not self._conn.closed:
-            asyncio.get_running_loop().remove_reader(self._conn.fileno())
+        """Also of a lost connection: its number may be the next connection's."""
+        if self._watched is not None:
+            asyncio.get_running_loop().remove_reader(self._watched)
+            self._watched = None
 
     def _read(self) -> None:
         if self._conn is None:

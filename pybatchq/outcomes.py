@@ -124,7 +124,7 @@ def describe(error: BaseException) -> str:
     name = type(error).__qualname__
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001  # a hostile __str__ must not cost the outcome
+    except BaseException:  # noqa: BLE001  # a hostile __str__ must not cost the outcome
         message = "(its text cannot be shown)"
     head = clean(f"{name}: {message}" if message else name, MAX_ERROR // 2)
     try:

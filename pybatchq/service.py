@@ -52,11 +52,6 @@ def run_worker(dsn: str, settings: Settings, *, name: str | None = None) -> None
         grace_s=settings.grace_s,
     )
     asyncio.run(_until_signalled(worker))
-    if worker.running:
-        # threads that do not end would hold up the interpreter's exit; their leases run out
-        log.warning("leaving running jobs behind", extra={"jobs": worker.running})
-        logging.shutdown()
-        os._exit(1)
 
 
 async def _until_signalled(worker: Worker) -> None:
@@ -72,6 +67,11 @@ async def _until_signalled(worker: Worker) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop)
     await worker.run()
+    if worker.running:
+        # what does not end would hold up this loop's and the interpreter's end; leases run out
+        log.warning("leaving running jobs behind", extra={"jobs": worker.running})
+        logging.shutdown()
+        os._exit(1)
 
 
 def _log_to_stderr() -> None:

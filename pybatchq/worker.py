@@ -67,6 +67,10 @@ class Worker:
             raise ValueError(f"concurrency is {concurrency}; give at least 1")
         if not queues or isinstance(queues, str):
             raise ValueError("queues is a list of at least one name")
+        if lease_s is not None and not 0.1 <= lease_s <= 86_400:
+            raise ValueError(f"lease_s is {lease_s}; give 0.1 to 86,400")
+        if min(poll_s, reap_every_s, lease_timeout_s) < 0.01 or grace_s < 0:
+            raise ValueError("times must be at least 0.01 s; grace_s may be 0")
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._queues = list(queues)
         self._concurrency = concurrency
@@ -83,7 +87,8 @@ class Worker:
         self._running: dict[int, Attempt] = {}
         self._outcomes = Outcomes()
         self._unknown = UnknownKinds()
-        self._heartbeat = Heartbeat(self._connector, self._running, self._lease_for)
+        self._heartbeat = Heartbeat(self._connector, self._running, self._lease_for, self._give_up)
+        self._given_up: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._look_at = 0.0  # when to look for jobs next; 0: now
         self._rung = False
@@ -91,23 +96,34 @@ class Worker:
         self._unsure = 0  # looks since parking that may have missed a job
         self._stopping = False
         self._stop_by = float("inf")
+        self._limit: asyncio.Timeout | None = None
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="batchq")
 
     @property
     def running(self) -> int:
-        """How many jobs run now."""
-        return len(self._running)
+        """How many handlers run now, those that were given up included."""
+        return len(self._running) + len(self._given_up)
 
     def stop(self, *, now: bool = False) -> None:
         """Lease no more and let running jobs finish; with `now` they are cancelled and released."""
         self._stopping = True
         self._stop_by = min(self._stop_by, time.monotonic() + (0.0 if now else self._grace_s))
         self._wake.set()
+        if self._limit is not None:
+            with contextlib.suppress(RuntimeError):  # stopped already
+                self._limit.reschedule(self._last_moment())
+
+    def _last_moment(self) -> float:
+        """When to stop though the database is away: at once if there is nothing to hand in."""
+        if self._work is None and not self._running and not self._outcomes:
+            return time.monotonic()
+        return self._stop_by + 2 * GIVE_UP_S
 
     async def run(self) -> None:
         """Work until stop(). Cancelling it stops the worker at once, handing its jobs back.
 
-        VersionMismatchError if the schema does not fit; a database that is away is waited for.
+        VersionMismatchError if the schema does not fit, InvalidArgumentError if a queue's name does
+        not; a database that is away is waited for.
         """
         main = asyncio.ensure_future(self._main())
         try:
@@ -120,21 +136,16 @@ class Worker:
 
     async def _main(self) -> None:
         try:
-            await self._open()
-            log.info(
-                "worker started",
-                extra={"worker": self.name, "queues": self._queues, "slots": self._concurrency},
+            async with asyncio.timeout(None) as self._limit:
+                if self._stopping:
+                    self._limit.reschedule(self._last_moment())
+                await self._open()
+                await self._work_with_helpers()
+        except TimeoutError:
+            log.error(  # noqa: TRY400  # no fault of this program
+                "stopped without the database: leases of unfinished jobs will run out",
+                extra={"worker": self.name, "jobs": len(self._running) + len(self._outcomes)},
             )
-            async with asyncio.TaskGroup() as helpers:
-                running = [
-                    helpers.create_task(self._heartbeat.run()),
-                    helpers.create_task(self._upkeep()),
-                ]
-                if self._doorbell:
-                    running.append(helpers.create_task(self._listener.run()))
-                await self._pump()
-                for helper in running:
-                    helper.cancel()
         finally:
             for attempt in self._running.values():
                 if attempt.task is not None:
@@ -144,16 +155,37 @@ class Worker:
                 await self._work.close()
         log.info("worker stopped", extra={"worker": self.name})
 
+    async def _work_with_helpers(self) -> None:
+        log.info(
+            "worker started",
+            extra={"worker": self.name, "queues": self._queues, "slots": self._concurrency},
+        )
+        async with asyncio.TaskGroup() as helpers:
+            running = [
+                helpers.create_task(self._heartbeat.run()),
+                helpers.create_task(self._upkeep()),
+            ]
+            if self._doorbell:
+                running.append(helpers.create_task(self._listener.run()))
+            await self._pump()
+            for helper in running:
+                helper.cancel()
+
     async def _open(self) -> None:
-        """Connect and check the schema; a server that goes away in between is tried again."""
+        """Connect and check schema and queues; a server that goes away is tried again."""
         while True:
-            self._work = await self._connector.connect("work")
+            conn = await self._connector.connect("work")
             try:
-                await check_version(self._work)
+                await check_version(conn)
+                await calls.next_due(conn, queues=self._queues)  # refuses what is no name
             except psycopg.OperationalError:
-                await self._work.close()
+                await conn.close()
                 await asyncio.sleep(self._connector.pause())
+            except BaseException:
+                await conn.close()
+                raise
             else:
+                self._work = conn
                 return
 
     async def _pump(self) -> None:
@@ -230,7 +262,7 @@ class Worker:
         if self._work is None:
             self._work = await self._connector.connect("work")
         async with asyncio.timeout(self._lease_timeout_s):
-            return await calls.settle_and_lease(
+            items = await calls.settle_and_lease(
                 self._work,
                 queues=self._queues,
                 n=n,
@@ -238,8 +270,13 @@ class Worker:
                 lease_for=self._lease_for,
                 **batch.arguments(),
             )
+        self._connector.worked()
+        return items
 
     def _start(self, item: WorkItem) -> None:
+        if self._stopping:  # asked to while the call was under way
+            self._outcomes.release(item)
+            return
         handler = self._registry.by_kind.get(item.kind)
         if handler is None:
             self._unknown.put_back(item, self._outcomes)
@@ -253,8 +290,21 @@ class Worker:
         try:
             await attempts.run(attempt, self._outcomes, self._threads)
         finally:
-            del self._running[attempt.item.lease_id]
+            self._running.pop(attempt.item.lease_id, None)
             self._wake.set()
+
+    def _give_up(self, attempt: Attempt) -> None:
+        """A handler does not end when it is cancelled: others get its slot, its lease runs out."""
+        item = attempt.item
+        log.error(
+            "handler does not stop: its slot is given to others",
+            extra={"kind": item.kind, "job_id": item.job_id, "reason": attempt.stop},
+        )
+        del self._running[item.lease_id]
+        if attempt.task is not None:
+            self._given_up.add(attempt.task)
+            attempt.task.add_done_callback(self._given_up.discard)
+        self._wake.set()
 
     async def _after_look(self, n: int, got: int, due_s: float | None) -> None:
         """Decide when to look again: at once after a full answer, else when something happens."""
@@ -263,7 +313,11 @@ class Worker:
             self._look_at = 0.0
             await self._listener.unpark()
             return
-        self._empty_looks = 0 if got else self._empty_looks + 1
+        if got:
+            self._empty_looks = 0
+            self._look_at = 0.0  # only an empty answer is exact: look once more
+            return
+        self._empty_looks += 1
         wait_s = await self._sleep_s()
         if due_s is not None:
             # a due job that cannot be had (others hold it) must not make this loop spin
@@ -273,16 +327,16 @@ class Worker:
     async def _sleep_s(self) -> float:
         """How long to sleep if no scheduled job is due before. Parks when there is a doorbell."""
         if not self._listener.parked:
-            self._unsure = 0
-            if self._doorbell and await self._listener.park():
-                self._unsure = 1
-                return 0.0  # one more look, now that producers ring
-            return self._poll_s
-        if self._unsure and await self._listener.bell_pending():
-            self._unsure += 1
-            return self._growing_s(self._unsure)
-        self._unsure = 0
-        return SAFETY_LOOK_S
+            if not (self._doorbell and await self._listener.park()):
+                return self._poll_s
+            self._unsure = 1
+        elif not self._unsure:
+            return SAFETY_LOOK_S
+        # asked before the look that decides: what is under way then may have missed the parking,
+        # what comes later rings
+        pending = await self._listener.bell_pending()
+        self._unsure = self._unsure + 1 if pending else 0
+        return self._growing_s(self._unsure) if pending else 0.0
 
     def _growing_s(self, times: int) -> float:
         return min(self._poll_s, SHORT_LOOK_S * 2.0 ** min(times, 16))
@@ -308,7 +362,8 @@ class Worker:
         log.error("settlement refused: trying its outcomes one by one", extra={"error": str(error)})
         for single in self._outcomes.take().singly():
             try:
-                await self._exchange(single, 0)
+                for item in await self._exchange(single, 0):
+                    self._not_taken(item, single)
             except (psycopg.Error, BatchqError, TimeoutError) as refused:
                 if is_connection_loss(refused):
                     self._outcomes.put_back(single)

@@ -18,13 +18,16 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_next_place.sql
 \ir functions/private/_segment.sql
 \ir functions/private/_micros.sql
+\ir functions/private/_exact.sql
 \ir functions/private/_instant.sql
 \ir functions/private/_bell.sql
 \ir functions/private/_parked.sql
 \ir functions/private/_xid_passed.sql
+\ir functions/private/_is_free.sql
 \ir functions/private/_name_fits.sql
 \ir functions/private/_job_fields.sql
 \ir functions/private/_job_fits.sql
+\ir functions/private/_span_fits.sql
 \ir functions/private/_options_fit.sql
 \ir functions/private/_fit_error.sql
 \ir functions/private/_backoff_bound.sql
@@ -40,6 +43,7 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_claim_key.sql
 \ir functions/private/_claim_keys.sql
 \ir functions/private/_count_ready.sql
+\ir functions/private/_unseen_queues.sql
 \ir functions/private/_discover.sql
 \ir functions/private/_drop_floors.sql
 \ir functions/private/_drop_keys.sql

@@ -230,7 +230,8 @@ create table batchq.floor (
     constraint floor_pkey primary key (queue, line, priority, generation),
     constraint line_is_known check (line in ('ready', 'scheduled', 'leased'))
 );
-comment on table batchq.floor is 'Where to start reading each queue-like index, and why it is safe.';
+comment on table batchq.floor is
+    'Where to start reading each index that is consumed from its low end, and why it is safe.';
 comment on index batchq.floor_pkey is 'lease, reap: the newest row of each line, best lane first.';
 insert into batchq.floor (queue, line) values ('', 'leased');
 
@@ -248,7 +249,8 @@ comment on table batchq.upkeep is
     'What maintain does, how often, and when it last did. breaches: rows found below a hard floor,'
     ' which would be our bug; they are served all the same.';
 insert into batchq.upkeep (task, every)
-values ('reap', '1 s'), ('promote', '1 s'), ('keys', '10 s'), ('floors', '60 s'), ('lanes', '600 s');
+values ('reap', '1 s'), ('promote', '1 s'), ('keys', '10 s'), ('floors', '60 s'),
+       ('lanes', '600 s');
 
 do $storage$
 declare
@@ -374,7 +376,8 @@ create type batchq.queue_stats as (
     oldest_ready_at timestamptz,
     next_run_at timestamptz
 );
-comment on type batchq.queue_stats is 'Depth of a queue by state; is_exact is false past a count of 100,000.';
+comment on type batchq.queue_stats is
+    'Depth of a queue by state; is_exact is false past a count of 100,000.';
 
 create type batchq.job_record as (
     id bigint,

@@ -1,6 +1,9 @@
 /*
  * The relation people read: one row a job, whatever table its narrow row is in. Each branch has
  * its state as a constant, so a filter on status or state reads only the tables it names.
+ *
+ * ready is read in two branches, as a fresh job is found through its lane (its place is its id)
+ * and only one that took a new place has an index entry by id.
  */
 create or replace view batchq.jobs as
 select j.id, j.kind as type, j.kind, j.payload, 'pending' as status, 'ready' as state, j.queue,
@@ -13,7 +16,20 @@ select j.id, j.kind as type, j.kind, j.payload, 'pending' as status, 'ready' as 
         order by e.lease_id desc limit 1) as last_error,
        null::jsonb as result, null::timestamptz as started_at, null::timestamptz as finished_at,
        j.timeout, j.headers, null::jsonb as progress, null::timestamptz as cancel_requested_at
+from batchq.ready r
+join batchq.job j
+  on j.id = r.pos and j.segment = r.segment and j.queue = r.queue and j.priority = r.priority
+where r.pos = r.job_id
+union all
+select j.id, j.kind, j.kind, j.payload, 'pending', 'ready', j.queue,
+       j.priority::integer, r.attempt::integer, j.max_attempts::integer, j.dedupe_key,
+       coalesce(r.ready_at, j.run_at), coalesce(r.ready_at, j.run_at), j.created_at,
+       coalesce(r.ready_at, j.created_at), null, null,
+       (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
+        order by e.lease_id desc limit 1),
+       null, null, null, j.timeout, j.headers, null, null
 from batchq.ready r join batchq.job j on j.id = r.job_id and j.segment = r.segment
+where r.pos <> r.job_id
 union all
 select j.id, j.kind, j.kind, j.payload, 'pending', 'scheduled', j.queue,
        j.priority::integer, s.attempt::integer, j.max_attempts::integer, j.dedupe_key,

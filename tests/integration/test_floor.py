@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import errors
+from psycopg.types.json import Jsonb
 
 from tests.support.stress import Stress
 
@@ -71,6 +72,8 @@ def floors(conn: Connection, line: str = "ready", queue: str = "default") -> tup
 
 def sweep(conn: Connection, line: str = "ready", queue: str = "default", times: int = 5) -> None:
     """Make the next sweeps due and sweep, as leases (or reaps) do over some seconds."""
+    if line != "leased":
+        conn.execute("select batchq._add_line(%s, %s, 0::smallint)", (queue, line))
     for _ in range(times):
         conn.execute(
             "update batchq.floor set sweep_after = '-infinity', deep_after = '-infinity'"
@@ -84,7 +87,7 @@ def enqueue_many(conn: Connection, n: int, **fields: object) -> None:
         select from batchq.enqueue_many((
             select jsonb_agg('{"kind": "other"}'::jsonb || %s) from generate_series(1, %s)))
         """,
-        (psycopg.types.json.Jsonb(fields), n),
+        (Jsonb(fields), n),
     )
 
 
@@ -121,7 +124,7 @@ WAYS = {
         """,
     ),
     "release": (
-        "select batchq.enqueue('late'), batchq.lease()",
+        "select batchq.enqueue('late'); select batchq.lease()",
         "select batchq.release(job_id, lease_id) from batchq.leased",
     ),
     "redrive": (
@@ -223,6 +226,23 @@ def test_a_lease_held_open_at_the_head_does_not_stop_the_floor(
     assert lease(one) == [first], "what was rolled back below the floor is found again"
 
 
+def test_an_open_lease_holds_back_only_what_it_took(sessions: Open, one: Connection) -> None:
+    # a sweep on the way looks for what is free by locking it
+    late, held = sessions(), sessions()
+    late.execute("begin")
+    job_id = value(late, "select batchq.enqueue('late')")
+    consume(one)
+    above = [value(one, "select batchq.enqueue('above')") for _ in range(2)]
+    late.commit()
+    one.execute("update batchq.floor set sweep_after = '-infinity', deep_after = '-infinity'")
+    held.execute("begin")
+    (taken,) = lease(held)
+    rest: list[int] = []
+    while found := lease(one):
+        rest += found
+    assert sorted([taken, *rest]) == [job_id, *above]
+
+
 def test_a_lease_rolled_back_to_a_savepoint_is_found_again(
     sessions: Open, one: Connection
 ) -> None:
@@ -239,17 +259,21 @@ def test_a_lease_rolled_back_to_a_savepoint_is_found_again(
 def test_a_transaction_that_is_newer_than_the_newest_finished_one_counts(
     sessions: Open, one: Connection
 ) -> None:
-    # pg_snapshot_xmax is the newest finished xid plus one; two run above it here. The second,
-    # which ends last, must keep the mark waiting.
+    # pg_snapshot_xmax is the newest finished xid plus one; when the mark is written here, both
+    # others run at or above it. The second, which ends last, must keep the mark waiting.
     first, second = sessions(), sessions()
     sweep(one)
+    one.execute("update batchq.floor set sweep_after = '-infinity', deep_after = '-infinity'")
     first.execute("begin; select pg_current_xact_id()")
     second.execute("begin; select pg_current_xact_id()")
     late = value(second, "select batchq.enqueue('late')")
     enqueue_many(first, A_STEP)
-    sweep(one, times=1)
+    one.execute("select batchq._sweep('default', 'ready', 0::smallint)")
     first.commit()
-    assert len(lease(one, 10_000)) == A_STEP
+    taken: list[int] = []
+    while found := lease(one, 10_000):
+        taken += found
+    assert len(taken) == A_STEP
     consume(one)
     assert floors(one)[1] <= late
     second.commit()
@@ -266,25 +290,42 @@ def test_a_place_drawn_long_after_the_xid_is_found(sessions: Open, one: Connecti
     assert lease(one) == [job_id]
 
 
-def test_a_repeatable_read_caller_neither_hides_nor_miscounts(
+def test_a_repeatable_read_caller_writes_no_floor(sessions: Open, one: Connection) -> None:
+    # its one old snapshot tells nothing about who is running now
+    old = sessions()
+    enqueue_many(one, 1)
+    sweep(one)
+    old.execute("begin isolation level repeatable read; select count(*) from batchq.jobs")
+    consume(one)
+    before = floors(one)
+    one.execute("update batchq.floor set sweep_after = '-infinity', deep_after = '-infinity'")
+    old.execute("select batchq._sweep('default', 'ready', 0::smallint)")
+    old.commit()
+    assert floors(one) == before
+
+
+def test_a_repeatable_read_lease_of_what_is_gone_is_told_so(
     sessions: Open, one: Connection
 ) -> None:
     old = sessions()
-    early = value(one, "select batchq.enqueue('early')")
+    job_id = value(one, "select batchq.enqueue('a')")
     old.execute("begin isolation level repeatable read; select count(*) from batchq.jobs")
-    consume(one)
-    enqueue_many(one, 1)
-    sweep(old)
+    assert lease(one) == [job_id]
     with pytest.raises(errors.SerializationFailure):
         lease(old)
     old.rollback()
+    assert lease(old) == []
+
+
+def test_a_repeatable_read_enqueue_is_found(sessions: Open, one: Connection) -> None:
+    old = sessions()
     old.execute("begin isolation level repeatable read; select count(*) from batchq.jobs")
     consume(one)
-    own = value(old, "select batchq.enqueue('own')")
+    job_id = value(old, "select batchq.enqueue('a')")
     consume(one)
-    assert floors(one)[1] <= own
+    assert floors(one)[1] <= job_id
     old.commit()
-    assert early in lease(one, 10_000) or own in lease(one, 10_000)
+    assert lease(one) == [job_id]
 
 
 def test_a_repeatable_read_lease_takes_what_its_snapshot_shows(
@@ -428,6 +469,12 @@ def test_times_are_read_after_the_xid(one: Connection) -> None:
     # the first of a rate starts at once: that is not before this transaction's xid either
     assert value(one, "select min(run_at) > clock_timestamp() - interval '1 min' from batchq.scheduled")
     assert value(one, "select count(*) from batchq.leased") == 0
+
+
+def test_a_place_is_not_to_be_had_without_an_xid(one: Connection) -> None:
+    one.execute("begin; select batchq._next_place()")
+    assert value(one, "select pg_current_xact_id_if_assigned()") is not None
+    one.rollback()
 
 
 def test_what_stands_below_a_hard_floor_is_served_and_counted(one: Connection) -> None:

@@ -343,8 +343,7 @@ class Model:
     def reap_one(self, job: Job) -> None:
         assert job.lease_id is not None
         if job.deadline is not None and job.deadline <= self.now:
-            minutes, seconds = divmod((job.timeout or 0) // SECOND, 60)
-            error = f"timed out after 00:{minutes:02}:{seconds:02}"
+            error = f"timed out after {(job.timeout or 0) // SECOND} s"
         else:
             error = f"lease expired: worker {job.worker} did not renew it"
         self.ended[job.id, job.lease_id] = "expired"

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -100,15 +101,20 @@ whens: st.SearchStrategy[Spec] = st.one_of(
     seconds(-5, 0, 1, 10, 60).map(lambda delay: {"delay": delay}),
     seconds(-60, 0, 1, 10, 600).map(lambda run_at: {"run_at": run_at}),
 )
+options_of_a_key: st.SearchStrategy[Spec] = st.fixed_dictionaries(
+    {},
+    optional={
+        "dedupe_scope": st.sampled_from(["unfinished", "pending"]),
+        "dedupe_for": seconds(0, 5, 90),
+        "on_duplicate": st.sampled_from(["return", "replace"]),
+    },
+)
 keys: st.SearchStrategy[Spec] = st.one_of(
     st.just({}),
-    st.fixed_dictionaries(
-        {"dedupe_key": st.sampled_from(["k", "K"])},
-        optional={
-            "dedupe_scope": st.sampled_from(["unfinished", "pending"]),
-            "dedupe_for": seconds(0, 5, 90),
-            "on_duplicate": st.sampled_from(["return", "replace"]),
-        },
+    st.builds(
+        lambda key, options: {"dedupe_key": key, **options},
+        st.sampled_from(["k", "k", "K"]),
+        options_of_a_key,
     ),
 )
 rest = st.fixed_dictionaries(
@@ -117,7 +123,7 @@ rest = st.fixed_dictionaries(
         "queue": queues,
         "priority": st.sampled_from([-3, 0, 5]),
         "payload": st.integers(0, 9),
-        "max_attempts": st.integers(1, 4),
+        "max_attempts": st.integers(1, 3),
         "timeout": seconds(5, 90),
     },
 )
@@ -166,6 +172,11 @@ def json_object(spec: Spec) -> Spec:
     return {"kind": "k", **given}
 
 
+def when_any(*states: str) -> Any:
+    """The rule is for machines with a job in one of these states: else it would say little."""
+    return precondition(lambda self: self.model.in_state(*states))
+
+
 class Life(RuleBasedStateMachine):
     conn: psycopg.Connection[tuple[Any, ...]]
 
@@ -194,18 +205,27 @@ class Life(RuleBasedStateMachine):
         return self.call(name, **given)[0][0]
 
     def pair(self, pick: int) -> Pair:
-        """A lease: one that is held, more often than not; else an old, foreign or made-up one."""
+        """A lease: mostly one that is held; else an old, a foreign or a made-up one."""
         live = self.model.live_leases()
-        foreign = [(job, lease) for job, _ in live[:2] for _, lease in live[1:3]]
-        known = live + live + self.leases + foreign + [(1, 999_999), (999_999, 1)]
+        if live and pick < 30:
+            return live[pick % len(live)]
+        other_jobs_lease = [(job, lease) for job, _ in live[:2] for _, lease in live[1:3]]
+        jobs_other_lease = [(job, lease - 1) for job, lease in live[:2]]
+        if pick < 35:
+            known = [*other_jobs_lease, *jobs_other_lease, (1, 999_999), (999_999, 1)]
+        else:
+            known = self.leases or [(1, 1)]
         return known[pick % len(known)]
 
     def pairs(self, chosen: list[int]) -> tuple[list[Pair], list[int], list[int]]:
         pairs = list(dict.fromkeys(self.pair(pick) for pick in chosen))
         return pairs, [job for job, _ in pairs], [lease for _, lease in pairs]
 
-    def job_id(self, pick: int) -> int:
-        known = [*self.model.jobs, 999_999]
+    def job_id(self, pick: int, *states: str) -> int:
+        """A job, mostly one in these states."""
+        known = [job.id for job in self.model.in_state(*states)]
+        if not known or pick >= 30:
+            known = [*self.model.jobs, 999_999]
         return known[pick % len(known)]
 
     def last_place(self) -> int:
@@ -246,10 +266,36 @@ class Life(RuleBasedStateMachine):
 
     # producer
 
+    @initialize(many=st.lists(specs, min_size=4, max_size=9))
+    def begin(self, many: list[Spec]) -> None:
+        for spec in many:
+            self.enqueue(spec)
+
     @rule(spec=specs)
+    def enqueue_one(self, spec: Spec) -> None:
+        self.enqueue(spec)
+
     def enqueue(self, spec: Spec) -> None:
         expected = self.model.enqueue(spec, self.last_place() + 1)
         assert self.value("enqueue", kind="k", **arguments(spec)) == expected
+
+    @precondition(lambda self: self.model.holds)
+    @rule(pick=picks, at_the_end=st.sampled_from([None, 0, 1]), spec=specs, key=options_of_a_key)
+    def enqueue_a_held_key(
+        self, pick: int, at_the_end: int | None, spec: Spec, key: Spec
+    ) -> None:
+        """Again with the key of a job, mostly one that runs; at the end of its window, or a
+        microsecond before."""
+        by_state = sorted(
+            self.model.holds.items(),
+            key=lambda item: self.model.jobs[item[1].job_id].state != "leased",
+        )
+        (queue, dedupe_key), hold = by_state[pick % len(by_state) if pick >= 30 else 0]
+        if at_the_end is not None and hold.until is not None:
+            self.set_clock(hold.until - at_the_end)
+        of_a_key = {"dedupe_scope", "dedupe_for", "on_duplicate"}
+        others = {name: value for name, value in spec.items() if name not in of_a_key}
+        self.enqueue({**others, "queue": queue, "dedupe_key": dedupe_key, **key})
 
     @rule(many=st.lists(specs, max_size=5))
     def enqueue_many(self, many: list[Spec]) -> None:
@@ -267,9 +313,10 @@ class Life(RuleBasedStateMachine):
         with pytest.raises(Refused, match="JQ001"):
             self.call("enqueue_many", jobs=json.dumps(jobs))
 
+    @when_any("ready", "scheduled", "leased", "failed")
     @rule(pick=picks, reason=st.sampled_from([None, "r"]))
     def cancel(self, pick: int, reason: str | None) -> None:
-        job_id = self.job_id(pick)
+        job_id = self.job_id(pick, "ready", "scheduled", "leased")
         self.same("cancel", lambda: self.model.cancel(job_id, reason), job_id=job_id, reason=reason)
 
     def same(self, name: str, predict: Any, **given: Any) -> None:
@@ -284,6 +331,7 @@ class Life(RuleBasedStateMachine):
 
     # worker
 
+    @when_any("ready", "scheduled")
     @rule(queue=queues, n=st.integers(1, 5), lease_for=lease_fors, worker=st.sampled_from("vw"))
     def lease(self, queue: str, n: int, lease_for: int | None, worker: str) -> None:
         expected = self.model.lease(queue, n, lease_for, worker)
@@ -297,7 +345,11 @@ class Life(RuleBasedStateMachine):
                 expected += self.model.lease(queue, n - len(expected), lease_for, "w")
         return expected
 
+    @when_any("ready", "scheduled")
     @rule(names=st.permutations(QUEUES), n=st.integers(1, 6), lease_for=lease_fors)
+    def lease_from_rule(self, names: list[str], n: int, lease_for: int | None) -> None:
+        self.lease_from(names, n, lease_for)
+
     def lease_from(self, names: list[str], n: int, lease_for: int | None) -> None:
         expected = self.lease_model(names, n, lease_for)
         rows = self.call("lease_from", queues=names, n=n, worker="w", lease_for=span(lease_for))
@@ -330,7 +382,6 @@ class Life(RuleBasedStateMachine):
         lost_last = self.unsettled(
             back, *[lambda pair: self.model.snooze(pair, delay)] * len(back)
         )
-        self.adopt_waits()
         expected = self.lease_model(names, n, None)
         rows = self.call(
             "settle_and_lease",
@@ -347,9 +398,16 @@ class Life(RuleBasedStateMachine):
             delays=spans([delay] * len(back)),
         )
         self.check_leased([row[1:] for row in rows if row[0] == "leased"], expected)
-        events = sorted((row[1], row[2], row[0]) for row in rows if row[0] != "leased")
+        lost_rows = [row for row in rows if row[0] not in ("leased", "sleep")]
+        events = sorted((row[1], row[2], row[0]) for row in lost_rows)
         assert events == sorted([*lost, *lost_too, *lost_last])
+        sleeps = [row for row in rows if row[0] == "sleep"]
+        assert len(sleeps) == (len(expected) < n)
+        waits = [job.due for queue in names for job in self.model.in_state("scheduled", queue=queue)]
+        if sleeps and None not in waits:
+            assert sleeps[0][10] == self.next_due(names)
 
+    @when_any("leased")
     @rule(pick=picks, result=st.one_of(st.none(), st.integers(0, 9)))
     def complete(self, pick: int, result: int | None) -> None:
         pair = self.pair(pick)
@@ -361,6 +419,7 @@ class Life(RuleBasedStateMachine):
             result=None if result is None else json.dumps(result),
         )
 
+    @when_any("leased")
     @rule(chosen=few_picks, twice=st.booleans())
     def complete_many(self, chosen: list[int], twice: bool) -> None:
         pairs, jobs, leases = self.pairs(chosen)
@@ -369,6 +428,7 @@ class Life(RuleBasedStateMachine):
         rows = self.call("complete_many", job_ids=jobs * times, lease_ids=leases * times)
         assert sorted(rows) == sorted([*lost] * times)
 
+    @when_any("leased")
     @rule(pick=picks, error=st.sampled_from("ef"), permanent=st.booleans(), retry_in=delays)
     def fail(self, pick: int, error: str, permanent: bool, retry_in: int | None) -> None:
         pair = self.pair(pick)
@@ -382,7 +442,11 @@ class Life(RuleBasedStateMachine):
             retry_in=span(retry_in),
         )
 
+    @when_any("leased")
     @rule(chosen=few_picks, choices=st.lists(st.tuples(st.booleans(), delays), min_size=4))
+    def fail_many_rule(self, chosen: list[int], choices: list[tuple[bool, int | None]]) -> None:
+        self.fail_many(chosen, choices)
+
     def fail_many(self, chosen: list[int], choices: list[tuple[bool, int | None]]) -> None:
         pairs, jobs, leases = self.pairs(chosen)
         choices = choices[: len(pairs)]
@@ -403,6 +467,7 @@ class Life(RuleBasedStateMachine):
         )
         assert sorted(rows) == sorted(lost)
 
+    @when_any("leased")
     @rule(pick=picks)
     def release(self, pick: int) -> None:
         pair = self.pair(pick)
@@ -410,6 +475,7 @@ class Life(RuleBasedStateMachine):
             "release", lambda: self.model.snooze(pair, None), job_id=pair[0], lease_id=pair[1]
         )
 
+    @when_any("leased")
     @rule(pick=picks, delay=delays)
     def snooze(self, pick: int, delay: int | None) -> None:
         pair = self.pair(pick)
@@ -421,6 +487,7 @@ class Life(RuleBasedStateMachine):
             delay=span(delay),
         )
 
+    @when_any("leased")
     @rule(chosen=few_picks, delay=delays)
     def snooze_many(self, chosen: list[int], delay: int | None) -> None:
         pairs, jobs, leases = self.pairs(chosen)
@@ -432,7 +499,11 @@ class Life(RuleBasedStateMachine):
             rows = self.call("snooze_many", job_ids=jobs, lease_ids=leases, delays=waits)
         assert sorted(rows) == sorted(lost)
 
+    @when_any("leased")
     @rule(chosen=few_picks, lease_for=lease_fors)
+    def extend_rule(self, chosen: list[int], lease_for: int | None) -> None:
+        self.extend(chosen, lease_for)
+
     def extend(self, chosen: list[int], lease_for: int | None) -> None:
         pairs, jobs, leases = self.pairs(chosen)
         expected = [(*pair, *self.model.extend(pair, lease_for)) for pair in pairs]
@@ -440,6 +511,7 @@ class Life(RuleBasedStateMachine):
         shown = [(job, lease, at and micros(at), state) for job, lease, at, state in rows]
         assert sorted(shown, key=str) == sorted(expected, key=str)
 
+    @when_any("leased")
     @rule(pick=picks, done=st.integers(0, 9))
     def progress(self, pick: int, done: int) -> None:
         pair = self.pair(pick)
@@ -451,6 +523,7 @@ class Life(RuleBasedStateMachine):
             progress=json.dumps(done),
         )
 
+    @when_any("leased")
     @rule(chosen=few_picks)
     def progress_many(self, chosen: list[int]) -> None:
         pairs, jobs, leases = self.pairs(chosen)
@@ -462,6 +535,7 @@ class Life(RuleBasedStateMachine):
         )
         assert sorted(rows) == sorted(lost)
 
+    @when_any("leased")
     @rule(pick=picks)
     def assert_lease(self, pick: int) -> None:
         pair = self.pair(pick)
@@ -507,16 +581,22 @@ class Life(RuleBasedStateMachine):
             with pytest.raises(Refused, match="JQ002"):
                 self.call("resume", queue=queue)
 
+    @when_any("failed")
     @rule(
         chosen=st.one_of(st.none(), few_picks),
         queue=st.one_of(st.none(), queues),
         n=st.integers(1, 5),
         per_second=st.sampled_from([None, None, 2, 0.25]),
     )
+    def redrive_rule(
+        self, chosen: list[int] | None, queue: str | None, n: int, per_second: float | None
+    ) -> None:
+        self.redrive(chosen, queue, n, per_second)
+
     def redrive(
         self, chosen: list[int] | None, queue: str | None, n: int, per_second: float | None
     ) -> None:
-        ids = None if chosen is None else [self.job_id(pick) for pick in chosen]
+        ids = None if chosen is None else [self.job_id(pick, "failed") for pick in chosen]
         self.same(
             "redrive",
             lambda: self.model.redrive(ids, queue, n, per_second),
@@ -526,7 +606,7 @@ class Life(RuleBasedStateMachine):
             per_second=per_second,
         )
 
-    @precondition(lambda self: self.model.in_state("failed", "completed", "cancelled"))
+    @when_any("failed", "completed", "cancelled")
     @rule(
         status=st.sampled_from(["failed", "completed", "cancelled"]),
         chosen=st.one_of(st.none(), few_picks),
@@ -534,7 +614,7 @@ class Life(RuleBasedStateMachine):
         n=st.integers(1, 3),
     )
     def purge(self, status: str, chosen: list[int] | None, queue: str | None, n: int) -> None:
-        ids = None if chosen is None else [self.job_id(pick) for pick in chosen]
+        ids = None if chosen is None else [self.job_id(pick, status) for pick in chosen]
         self.same(
             "purge",
             lambda: self.model.purge(status, ids, queue, n),
@@ -544,7 +624,11 @@ class Life(RuleBasedStateMachine):
             n=n,
         )
 
+    @when_any("leased")
     @rule()
+    def reap_rule(self) -> None:
+        self.reap()
+
     def reap(self) -> None:
         self.same("reap", self.model.reap)
 
@@ -552,18 +636,97 @@ class Life(RuleBasedStateMachine):
     def maintain(self) -> None:
         assert self.call("maintain") == self.model.maintain()
 
+    # monitor
+
+    def next_due(self, names: list[str]) -> timedelta | None:
+        """How long until the first scheduled job of these queues is due."""
+        awake = [name for name in names if not self.model.queue(name).paused]
+        found = [job.due for name in awake for job in self.model.in_state("scheduled", queue=name)]
+        waits = [max(due - self.model.now, 0) for due in found if due is not None]
+        return span(min(waits, default=None))
+
+    @rule(names=st.lists(queues, min_size=1, max_size=3))
+    def look(self, names: list[str]) -> None:
+        assert self.value("next_due", queues=names) == self.next_due(names)
+        rows = self.call("stats")
+        assert {row[0] for row in rows} >= {job.queue for job in self.model.in_state("ready")}
+        for row in rows:
+            queue, paused_at, _, *counts, is_exact, oldest, next_run = row
+            model = self.model
+            assert (paused_at is not None, is_exact) == (model.queue(queue).paused, True)
+            states = ("ready", "scheduled", "leased", "failed")
+            assert counts == [len(model.in_state(state, queue=queue)) for state in states]
+            ready = {job.place: job.shown_run_at() for job in model.in_state("ready", queue=queue)}
+            assert (oldest is None) == (not ready)
+            dues = [job.due for job in model.in_state("scheduled", queue=queue)]
+            assert (next_run and micros(next_run)) == min(dues, default=None)
+
     # the world
 
     @rule(step=seconds(0.25, 1, 5, 30, 100, 4000))
     def advance(self, step: int) -> None:
-        self.model.now += step
+        self.set_clock(self.model.now + step)
+
+    def set_clock(self, now: int) -> None:
+        self.model.now = max(now, self.model.now)
         self.conn.execute("select set_config('test.micros', %s, false)", [str(self.model.now)])
 
+    @when_any("scheduled")
+    @rule(early=st.sampled_from([0, 1]), names=st.permutations(QUEUES), n=st.integers(1, 6))
+    def advance_to_the_first_due_job(self, early: int, names: list[str], n: int) -> None:
+        """A job is due at its very microsecond, and not before."""
+        dues = [job.due for job in self.model.in_state("scheduled") if job.due is not None]
+        self.set_clock(min(dues) - early)
+        self.lease_from(names, n, None)
+
+    @when_any("leased")
+    @rule(early=st.sampled_from([0, 1]), extended=few_picks)
+    def advance_to_the_last_leases_end(self, early: int, extended: list[int]) -> None:
+        """A lease has run out at its very microsecond, and not before."""
+        untils = [job.lease_until for job in self.model.in_state("leased") if job.lease_until]
+        self.set_clock(max(untils) - early)
+        self.extend(extended, None)
+        self.reap()
+
+    @when_any("ready", "scheduled")
+    @rule(names=st.permutations(QUEUES))
+    def bury_what_is_ready_rule(self, names: list[str]) -> None:
+        self.bury_what_is_ready(names)
+
+    def bury_what_is_ready(self, names: list[str]) -> None:
+        """Dead letters pile up, among them several of one dedupe key."""
+        self.lease_from(names, 10, None)
+        live = range(len(self.model.live_leases()))
+        self.fail_many([*live][:30], [(True, None)] * 30)
+
+    @rule(queue=queues, policy=policies, jitter=st.booleans(), times=st.integers(1, 3))
+    def fail_again_and_again(self, queue: str, policy: Spec, jitter: bool, times: int) -> None:
+        """The backoff of later attempts."""
+        exact = {} if jitter else NO_JITTER
+        self.enqueue({"queue": queue, "max_attempts": 4, **policy, **exact})
+        for _ in range(times):
+            self.lease_from([queue], 10, None)
+            live = range(len(self.model.live_leases()))
+            self.fail_many([*live][:30], [(False, None)] * 30)
+            self.all_is_as_the_model_says()
+            scheduled = self.model.in_state("scheduled", queue=queue)
+            self.set_clock(max((job.due or 0 for job in scheduled), default=0))
+
+    @rule(queue=queues, per_second=st.sampled_from([None, 2]))
+    def redrive_two_of_one_key(self, queue: str, per_second: float | None) -> None:
+        """The first of them has the key again."""
+        for _ in range(2):
+            self.enqueue({"queue": queue, "dedupe_key": "k"})
+            self.bury_what_is_ready([queue])
+        self.redrive(None, queue, 5, per_second)
+
+    @when_any("ready", "scheduled", "leased")
     @rule(places=st.sampled_from([600, 5000]))
     def other_traffic(self, places: int) -> None:
         """Places go to other queues, so that floors have somewhere to move."""
         self.conn.execute("select setval('batchq.position', %s)", [self.last_place() + places])
 
+    @when_any("ready", "scheduled", "leased")
     @rule()
     def force_sweeps(self) -> None:
         self.conn.execute(
@@ -572,10 +735,12 @@ class Life(RuleBasedStateMachine):
 
     # what holds after every step
 
-    def adopt_waits(self) -> None:
-        """Waits with jitter are batchq's to draw; from then on the model knows them."""
-
     @invariant()
+    def all_is_as_the_model_says(self) -> None:
+        self.every_job_is_where_the_model_has_it()
+        self.dedupe_keys_are_held_as_the_model_says()
+        self.no_row_stands_below_its_floor()
+
     def every_job_is_where_the_model_has_it(self) -> None:
         shown, count = self.one(JOBS)
         for job in self.model.in_state("scheduled"):
@@ -615,14 +780,12 @@ class Life(RuleBasedStateMachine):
             job.stopping,
         ]
 
-    @invariant()
     def dedupe_keys_are_held_as_the_model_says(self) -> None:
         holds = self.conn.execute(HOLDS.encode()).fetchall()
         assert sorted(holds, key=str) == sorted(
             ((*key, hold.job_id, hold.until) for key, hold in self.model.holds.items()), key=str
         )
 
-    @invariant()
     def no_row_stands_below_its_floor(self) -> None:
         assert self.conn.execute(BELOW_FLOOR).fetchall() == []
 

@@ -25,7 +25,7 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 QUEUES = ("default", "a", "b", "c")
 PRIORITIES = (0, 0, 0, 5, -3)
 DELAYS = (None, None, None, "0.03 s", "0.15 s")
-ENQUEUERS = 5
+ENQUEUERS = 8
 WORKERS = 4
 LONGEST_S = 0.4
 DRAIN_S = 30.0
@@ -52,6 +52,7 @@ class Stress:
     completed: collections.Counter[int] = field(default_factory=collections.Counter)
     enqueuing: bool = True
     draining: bool = False
+    drained: bool = False
 
     async def run(self, seconds: float) -> Found:
         async with self._session() as conn:
@@ -65,8 +66,9 @@ class Stress:
                 await asyncio.sleep(seconds)
                 self.enqueuing = False
                 await asyncio.wait(enqueuers)
-                await self._drained(conn)
-                self.draining = False
+                self.draining = True
+                await self._await_drained()
+                self.drained = True
             return await self._found(conn)
 
     @contextlib.asynccontextmanager
@@ -114,7 +116,7 @@ class Stress:
         async with self._session() as conn:
             while self.enqueuing:
                 self.accepted.update(await self.random.choice(styles)(conn))
-                await self._pause(0.02)
+                await self._pause(0.005)
 
     async def _end(self, conn: Connection, ids: list[int]) -> list[int]:
         """Commit, or now and then roll back; the ids that exist by that."""
@@ -171,7 +173,7 @@ class Stress:
 
     async def _worker(self) -> None:
         async with self._session() as conn:
-            while self.enqueuing or self.draining:
+            while not self.drained:
                 held = await self._lease(conn)
                 for job_id, lease_id in held:
                     await self._settle(conn, job_id, lease_id)
@@ -223,8 +225,10 @@ class Stress:
             for queue in QUEUES:
                 query = "select batchq.set_queue(%s, backoff => 'fixed', backoff_base => '0.05 s')"
                 await conn.execute(query, (queue,))
-            while self.enqueuing or self.draining:
-                await conn.execute("select batchq.reap(), batchq.maintain(), batchq._check_floors()")
+            while not self.drained:
+                await conn.execute(
+                    "select batchq.reap(), batchq.maintain(), batchq._check_floors()"
+                )
                 await asyncio.sleep(0.1)
 
     async def _old_snapshots(self) -> None:
@@ -235,20 +239,16 @@ class Stress:
                 await asyncio.sleep(0.7)
                 await conn.execute("rollback")
 
-    async def _drained(self, conn: Connection) -> None:
-        """Let the workers complete all there is, until they find nothing more."""
-        self.draining = True
+    async def _await_drained(self) -> None:
+        """Until the workers have completed all there is, or find nothing more to complete."""
         deadline = time.monotonic() + DRAIN_S
-        while time.monotonic() < deadline:
-            # leases of workers that forgot a job, or rolled its settlement back
-            await conn.execute(
-                "update batchq.leased set lease_until = batchq._now() + interval '0.1 s'"
-                " where lease_until > batchq._now() + interval '5 s' and leased_at < batchq._now() - interval '2 s'"
-            )
+        before = -1
+        while len(self.completed) != before and time.monotonic() < deadline:
             before = len(self.completed)
-            await asyncio.sleep(1)
-            if self.accepted <= self.completed.keys() or len(self.completed) == before:
-                return
+            for _ in range(30):
+                await asyncio.sleep(0.1)
+                if self.accepted <= self.completed.keys():
+                    return
 
     async def _found(self, conn: Connection) -> Found:
         async def rows(query: str) -> list[tuple[Any, ...]]:

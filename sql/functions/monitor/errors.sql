@@ -8,7 +8,8 @@ set search_path = pg_catalog, pg_temp
 as $errors$
 begin
     return query values
-        ('JQ001', 'invalid_argument', 400, 'a value is missing, of the wrong type or out of its bounds'),
+        ('JQ001', 'invalid_argument', 400,
+         'a value is missing, of the wrong type or out of its bounds'),
         ('JQ002', 'queue_not_found', 404, 'no queue of this name was ever used or set up'),
         ('JQ003', 'job_not_found', 404, 'no job of this id exists'),
         ('JQ004', 'lease_lost', 409, 'the lease was taken back, or the job ended otherwise'),

@@ -44,5 +44,5 @@ Returns: job_record. errors: the newest 100 attempts that failed, newest first, 
 {attempt, failed_at, error, worker}.
 Errors: JQ003 no such job.
 Role: batchq_monitor, and every other role of batchq.
-Example: select j.status, j.attempts, j.result from batchq.list_jobs(n => 1) l, batchq.get_job(l.id) j
+Example: select j.status, j.result from batchq.list_jobs(n => 1) l, batchq.get_job(l.id) j
 $comment$;

@@ -10,7 +10,7 @@ declare
     v_hex constant text := lower(replace(job, '-', ''));
     v_id bigint;
 begin
-    if job ~ '^[0-9]{1,18}$' then
+    if job ~ '^[0-9]{1,19}$' and job::numeric <= 4611686018427387903 then
         return job::bigint;
     end if;
     if job ~* '^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' then

@@ -29,7 +29,8 @@ begin
             'give 1 to 500');
     end if;
     if v_status not in ('pending', 'running', 'completed', 'failed', 'cancelled') then
-        perform batchq._raise('JQ001', format('unknown status: %s', quote_literal(left(status, 80))),
+        perform batchq._raise('JQ001',
+            format('unknown status: %s', quote_literal(left(status, 80))),
             'give pending, running, completed, failed or cancelled');
     end if;
     if state not in ('scheduled', 'ready', 'leased', 'completed', 'failed', 'cancelled') then

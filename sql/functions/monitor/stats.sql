@@ -21,7 +21,8 @@ begin
     for v_name in
         select n.queue, q.paused_at, q.pause_reason
         from (select f.queue from batchq.floor f where f.queue <> ''
-              union select q.queue from batchq.queue q) n
+              union select q.queue from batchq.queue q
+              union select u.queue from batchq._unseen_queues() as u(queue)) n
         left join batchq.queue q on q.queue = n.queue
         where stats.queue is null or n.queue = stats.queue
         order by n.queue
@@ -34,16 +35,20 @@ begin
         v_stats.scheduled := 0;
         for v_lane in
             select distinct on (f.line, f.priority) f.line, f.priority, f.hard_floor
-            from batchq.floor f
-            where f.queue = v_name.queue
+            from (select g.line, g.priority, g.hard_floor, g.generation
+                  from batchq.floor g
+                  where g.queue = v_name.queue
+                  union all
+                  select 'ready', 0::smallint, 0, 0) f    -- lane 0 need not be known
             order by f.line, f.priority, f.generation desc
         loop
             if v_lane.line = 'ready' then
                 v_stats.ready := v_stats.ready
                     + batchq._count_ready(v_name.queue, v_lane.priority, v_lane.hard_floor);
                 v_stats.oldest_ready_at := least(v_stats.oldest_ready_at, (
-                    select coalesce(r.ready_at, j.run_at)
-                    from batchq.ready r join batchq.job j on j.id = r.job_id and j.segment = r.segment
+                    select coalesce(r.ready_at, j.created_at)
+                    from batchq.ready r
+                    join batchq.job j on j.id = r.job_id and j.segment = r.segment
                     where r.queue = v_name.queue and r.priority = v_lane.priority
                       and r.pos >= v_lane.hard_floor
                     order by r.pos

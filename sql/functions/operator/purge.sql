@@ -26,7 +26,8 @@ begin
                     false)
     then
         perform batchq._raise('JQ001',
-            format('invalid n %s or status %s', n, coalesce(quote_literal(left(status, 80)), 'null')),
+            format('invalid n %s or status %s', n,
+                   coalesce(quote_literal(left(status, 80)), 'null')),
             'give n of 1 to 100,000 and status failed, completed or cancelled');
     end if;
     if status = 'failed' then

@@ -43,8 +43,11 @@ begin
     select array_agg(e.lease), array_agg(e.error) into v_leases, v_errors
     from (
         select l.ctid as lease,
-               case when l.deadline <= v_now then format('timed out after %s', l.deadline - l.leased_at)
-                    else format('lease expired: worker %s did not renew it', coalesce(l.worker, '?'))
+               case when l.deadline <= v_now
+                    then format('timed out after %s s',
+                                trim_scale(extract(epoch from l.deadline - l.leased_at)))
+                    else format('lease expired: worker %s did not renew it',
+                                coalesce(l.worker, '?'))
                end as error
         from batchq.leased l
         where l.lease_until >= batchq._instant(v_floor.floor) and l.lease_until <= v_now

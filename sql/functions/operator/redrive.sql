@@ -24,9 +24,11 @@ declare
     v_chosen bigint[];
 begin
     perform pg_current_xact_id();
-    if not coalesce(n between 1 and 100000 and (per_second is null or per_second > 0), false) then
+    if not coalesce(n between 1 and 100000
+                    and (per_second is null or per_second between 0.001 and 1000000), false)
+    then
         perform batchq._raise('JQ001', format('invalid n %s or per_second %s', n, per_second),
-            'give n of 1 to 100,000 and a positive per_second');
+            'give n of 1 to 100,000 and per_second of 0.001 to 1,000,000');
     end if;
     perform batchq._check_redrive(job_ids);
     select array_agg(c.job_id order by c.job_id) into v_chosen
@@ -55,7 +57,8 @@ no other job holds it by now.
 
 job_ids: these jobs; queue, kind, failed_after, failed_before: those that match all that are
 given. n: at most so many a call, 1 to 100,000, lowest ids first; call again while it returns n.
-per_second: start no more than so many a second; else all are ready at once. dry_run: only count.
+per_second: start no more than so many a second, 0.001 to 1,000,000; else all are ready at once.
+dry_run: only count.
 
 Returns: how many jobs were put back, or would be. A job named in job_ids that is pending already
 is left as it is and not counted.

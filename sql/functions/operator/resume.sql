@@ -11,7 +11,9 @@ begin
     update batchq.queue q
     set paused_at = null, paused_by = null, pause_reason = null
     where q.queue = resume.queue;
-    if not found and not exists (select from batchq.floor f where f.queue = resume.queue) then
+    if not found and not exists (select from batchq.floor f where f.queue = resume.queue)
+       and not exists (select from batchq._unseen_queues() u(queue) where u.queue = resume.queue)
+    then
         perform batchq._raise('JQ002', format('no queue %s', quote_literal(resume.queue)),
             'check the name; select queue from batchq.stats() lists the queues');
     end if;

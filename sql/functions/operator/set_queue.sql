@@ -18,8 +18,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $set_queue$
 begin
-    perform batchq._check_options(null, null, max_attempts, timeout, null, null, null, null, backoff,
-                                  backoff_base, backoff_factor, backoff_cap, backoff_jitter, null);
+    perform batchq._check_options(
+        null, null, max_attempts, timeout, null, null, null, null, backoff, backoff_base,
+        backoff_factor, backoff_cap, backoff_jitter, null);
     perform batchq._refuse_lease(queue, 1, lease_for);
     if reset then
         update batchq.queue q
@@ -53,5 +54,5 @@ backoff_jitter: for retries from now on, where the job has no own; bounds as for
 
 Errors: JQ001 a value is out of its bounds.
 Role: batchq_operator.
-Example: select batchq.set_queue('mail', max_attempts => 5, backoff => 'fixed', backoff_base => '10 s')
+Example: select batchq.set_queue('mail', max_attempts => 5, backoff_base => '10 s')
 $comment$;

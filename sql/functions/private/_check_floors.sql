@@ -24,7 +24,8 @@ begin
         from batchq.floor f
         order by f.queue, f.line, f.priority, f.generation desc
     loop
-        v_lowest := batchq._lowest(v_line.queue, v_line.line, v_line.priority, 0, v_line.hard_floor);
+        v_lowest := batchq._lowest(
+            v_line.queue, v_line.line, v_line.priority, 0, v_line.hard_floor);
         if v_lowest is not null then
             insert into batchq.floor (queue, line, priority, floor, hard_floor)
             values (v_line.queue, v_line.line, v_line.priority, v_lowest, v_lowest);
@@ -33,6 +34,8 @@ begin
                 using hint = 'it is served now; please report this as a bug of batchq';
         end if;
     end loop;
+    perform batchq._add_lanes(q.queue)               -- a lane forgotten while it gained a job
+    from (select distinct f.queue from batchq.floor f where f.queue <> '') q;
     if v_breaches > 0 then
         update batchq.upkeep u set breaches = u.breaches + v_breaches where u.task = 'floors';
     end if;

@@ -10,7 +10,7 @@ declare
 begin
     perform batchq._check_lists(_check_waits.n, _check_waits.n, cardinality(_check_waits.waits));
     foreach v_wait in array coalesce(_check_waits.waits, '{}') loop
-        if v_wait not between '-10 years' and '10 years' then
+        if not batchq._span_fits(v_wait, '-10 years', '10 years') then
             perform batchq._raise('JQ001', format('invalid wait: %s', v_wait),
                 'give at most 10 years; a time in the past means now');
         end if;

@@ -31,7 +31,7 @@ begin
                    batchq._claim_key(v_item.queue, v_item.dedupe_key,
                        _claim_keys.ids[v_item.ordinal], _claim_keys.segment,
                        coalesce(v_item.dedupe_scope, 'unfinished'),
-                       v_now + v_item.dedupe_for) as holder
+                       v_now + batchq._exact(v_item.dedupe_for)) as holder
             into v_last;
         end if;
         v_holders[v_item.ordinal] := v_last.holder;

@@ -1,5 +1,7 @@
 -- Forget lanes of queues with more than 64 of them that are empty: priorities used once. A floor
--- row is a hint; a job added to a forgotten lane is found again. Returns how many were dropped.
+-- row is a hint; a job added to a forgotten lane is found again. Lane 0 stays: enqueue relies on
+-- it.
+-- Returns how many were dropped.
 create or replace function batchq._drop_lanes()
 returns bigint
 language plpgsql
@@ -16,7 +18,7 @@ begin
     empty as materialized (
         select f.ctid
         from batchq.floor f join crowded c on c.queue = f.queue
-        where f.line = 'ready'
+        where f.line = 'ready' and f.priority <> 0
           and not exists (select from batchq.ready r
                           where r.queue = f.queue and r.priority = f.priority)
         limit 1000

@@ -38,8 +38,10 @@ begin
         select g.job_id, g.lease_id, g.leased_at, g.segment, g.priority, g.attempt, g.keyed,
                g.queue, g.worker, g.error, g.cancel_reason, v.state,
                case when v.state = 'scheduled'
-                    then v_now + coalesce(greatest(g.retry_in, '0'),
-                                          batchq._backoff_wait(g.attempt, j, q)) end as run_at
+                    then v_now + case when g.retry_in is null
+                                      then batchq._backoff_wait(g.attempt, j, q)
+                                      else greatest(batchq._exact(g.retry_in), '0') end
+               end as run_at
         from gone g
         join batchq.job j on j.id = g.job_id and j.segment = g.segment
         left join batchq.queue q on q.queue = g.queue

@@ -39,8 +39,8 @@ begin
     delayed as (
         insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
                                       queue)
-        select g.job_id, v_now + g.delay, v_now, g.segment, g.priority, g.attempt - 1, g.keyed,
-               g.queue
+        select g.job_id, v_now + batchq._exact(g.delay), v_now, g.segment, g.priority,
+               g.attempt - 1, g.keyed, g.queue
         from gone g where g.state = 'scheduled'
     ),
     cancelled as (

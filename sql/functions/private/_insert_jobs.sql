@@ -28,8 +28,8 @@ begin
         select e.ordinal, _insert_jobs.ids[e.ordinal] as id, s.kind,
                coalesce(s.queue, 'default') collate "C" as queue,
                coalesce(s.priority, 0)::smallint as priority, p.payload,
-               coalesce(s.run_at, v_now + s.delay, v_now) as run_at,
-               coalesce(s.run_at, v_now + s.delay, v_now) > v_now as later,
+               coalesce(s.run_at, v_now + batchq._exact(s.delay), v_now) as run_at,
+               coalesce(s.run_at, v_now + batchq._exact(s.delay), v_now) > v_now as later,
                coalesce(s.max_attempts, q.max_attempts, 3) as max_attempts,
                coalesce(s.timeout, q.timeout) as timeout, s.dedupe_key, s.backoff,
                s.backoff_base, s.backoff_factor, s.backoff_cap, s.backoff_jitter, s.headers

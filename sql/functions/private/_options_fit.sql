@@ -20,18 +20,18 @@ language sql
 stable
 return coalesce(
     (run_at is null or run_at between '0001-01-02 00:00:00+00' and '9999-12-30 00:00:00+00')
-    and (delay is null or (run_at is null and delay between '-10 years' and '10 years'))
+    and (delay is null or (run_at is null and batchq._span_fits(delay, '-10 years', '10 years')))
     and (max_attempts is null or max_attempts between 1 and 32767)
-    and (timeout is null or timeout between '10 ms' and '365 days')
+    and (timeout is null or batchq._span_fits(timeout, '10 ms', '365 days'))
     and (dedupe_key is null or octet_length(dedupe_key) between 1 and 1024)
     and (num_nulls(dedupe_scope, dedupe_for, on_duplicate) = 3 or dedupe_key is not null)
     and (dedupe_scope is null or dedupe_scope in ('unfinished', 'pending'))
-    and (dedupe_for is null or dedupe_for between '0' and '10 years')
+    and (dedupe_for is null or batchq._span_fits(dedupe_for, '0', '10 years'))
     and (on_duplicate is null or on_duplicate in ('return', 'replace'))
     and (backoff is null or backoff in ('exponential', 'fixed'))
-    and (backoff_base is null or backoff_base between '0' and '365 days')
+    and (backoff_base is null or batchq._span_fits(backoff_base, '0', '365 days'))
     and (backoff_factor is null or backoff_factor between 1 and 100)
-    and (backoff_cap is null or backoff_cap between '0' and '365 days')
+    and (backoff_cap is null or batchq._span_fits(backoff_cap, '0', '365 days'))
     and (backoff_jitter is null or backoff_jitter in ('full', 'none'))
     and (headers is null
          or (jsonb_typeof(headers) = 'object' and pg_column_size(headers) <= 65536)),

@@ -8,14 +8,16 @@ as $_refuse_lease$
 begin
     if not batchq._name_fits(_refuse_lease.queue) then
         perform batchq._raise('JQ001',
-            format('invalid queue: %s', coalesce(quote_literal(left(_refuse_lease.queue, 80)), 'null')),
+            format('invalid queue: %s',
+                   coalesce(quote_literal(left(_refuse_lease.queue, 80)), 'null')),
             'give 1 to 255 characters');
     end if;
     if not coalesce(_refuse_lease.n between 1 and 10000, false) then
-        perform batchq._raise('JQ001', format('invalid n: %s', coalesce(_refuse_lease.n::text, 'null')),
+        perform batchq._raise('JQ001',
+            format('invalid n: %s', coalesce(_refuse_lease.n::text, 'null')),
             'give 1 to 10,000');
     end if;
-    if _refuse_lease.lease_for not between '0.1 s' and '1 day' then
+    if not batchq._span_fits(_refuse_lease.lease_for, '0.1 s', '1 day') then
         perform batchq._raise('JQ001', format('invalid lease_for: %s', _refuse_lease.lease_for),
             'give 0.1 s to 1 day');
     end if;

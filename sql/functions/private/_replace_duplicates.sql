@@ -10,7 +10,8 @@ declare
     v_item record;
 begin
     for v_item in
-        select e.ordinal, e.job, s.headers, coalesce(s.run_at, v_now + s.delay, v_now) as run_at
+        select e.ordinal, e.job, s.headers,
+               coalesce(s.run_at, v_now + batchq._exact(s.delay), v_now) as run_at
         from jsonb_array_elements(_replace_duplicates.jobs) with ordinality as e(job, ordinal)
         cross join lateral jsonb_populate_record(null::batchq.job_spec, e.job) s
         where s.on_duplicate = 'replace'

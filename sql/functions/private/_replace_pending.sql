@@ -66,7 +66,8 @@ begin
             delete from batchq.ready r where r.ctid = v_ready
             returning r.job_id, r.segment, r.priority, r.attempt, r.keyed, r.queue
         )
-        insert into batchq.scheduled (run_at, since, job_id, segment, priority, attempt, keyed, queue)
+        insert into batchq.scheduled (run_at, since, job_id, segment, priority, attempt, keyed,
+                                      queue)
         select _replace_pending.run_at, v_now, g.* from gone g;
         perform batchq._add_line(v_job.queue, 'scheduled', 0::smallint);
     else

@@ -1,7 +1,7 @@
 /*
  * Move dead letters, locked by this transaction, to ready, or to scheduled at a rate. See redrive.
  * Dedupe keys are claimed in their own order, as by enqueue_many, so that the two cannot wait for
- * each other in a circle.
+ * each other in a circle; of several jobs with one key the first claims it.
  */
 create or replace function batchq._revive(job_ids bigint[], per_second double precision)
 returns void
@@ -25,15 +25,20 @@ begin
         returning d.job_id, d.segment, d.priority, d.queue
     ),
     numbered as (
-        select k.job_id, k.segment, k.priority, k.queue, k.keyed,
+        select k.job_id, k.segment, k.priority, k.queue,
+               coalesce(max(k.holder) over (partition by k.queue, k.dedupe_key) = k.job_id, false)
+                   as keyed,
                row_number() over (order by k.job_id) - 1 as ordinal
         from (
             select c.*,
-                   c.dedupe_key is not null
-                   and batchq._claim_key(c.queue, c.dedupe_key, c.job_id, c.segment, 'unfinished',
-                                         null) = c.job_id as keyed
+                   case when c.claims
+                        then batchq._claim_key(c.queue, c.dedupe_key, c.job_id, c.segment,
+                                               'unfinished', null) end as holder
             from (
-                select g.*, j.dedupe_key
+                select g.*, j.dedupe_key,
+                       j.dedupe_key is not null
+                       and row_number() over (partition by g.queue, j.dedupe_key
+                                              order by g.job_id) = 1 as claims
                 from gone g join batchq.job j on j.id = g.job_id and j.segment = g.segment
                 order by g.queue, j.dedupe_key, g.job_id
                 offset 0

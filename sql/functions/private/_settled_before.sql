@@ -17,7 +17,9 @@ declare
 begin
     select o.state into v_state
     from batchq.outcome o
-    where o.job_id = _settled_before.job_id and o.lease_id = _settled_before.lease_id;
+    where o.job_id = _settled_before.job_id and o.lease_id = _settled_before.lease_id
+      and not exists (select from batchq.error e
+                      where e.job_id = o.job_id and e.lease_id = o.lease_id and e.expired);
     if not found then
         select 'failed' into v_state
         from batchq.error e

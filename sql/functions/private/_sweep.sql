@@ -11,8 +11,9 @@
  * stands at or below the mark. pg_snapshot_xmax would not do in its place: it is one more than
  * the newest *finished* xid, and transactions above it may be running.
  *
- * Nobody waits: a floor row is true by itself, whoever writes it. A sweep costs its line at most
- * a twentieth of the time, however many dead entries an old snapshot makes it walk.
+ * Nobody waits: a floor row is true by itself, whoever writes it. A sweep comes every 0.1 s while
+ * its line is consumed, every two seconds otherwise, and costs the line at most a twentieth
+ * of the time however many dead entries an old snapshot makes it walk.
  */
 create or replace function batchq._sweep(queue text, line text, priority smallint)
 returns void
@@ -34,6 +35,7 @@ declare
     v_hard bigint;
     v_passed boolean := false;
     v_deep_took interval;
+    v_pause interval;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         return;                                  -- one old snapshot for all: nothing to learn
@@ -45,9 +47,10 @@ begin
     limit 1;
     v_head := batchq._head(_sweep.line, v_started);
     v_hard := v_old.hard_floor;
-    v_floor := coalesce(
-        batchq._lowest_free(_sweep.queue, _sweep.line, _sweep.priority, v_old.floor, v_head),
-        greatest(v_head, v_old.floor));
+    v_floor := batchq._lowest_free(
+        _sweep.queue, _sweep.line, _sweep.priority, v_old.floor, v_head);
+    v_pause := case when v_floor > v_old.floor + v_step then interval '0.1 s' else '2 s' end;
+    v_floor := coalesce(v_floor, greatest(v_head, v_old.floor));
     if v_old.deep_after <= v_started then
         v_passed := batchq._mark_passed(v_old.mark_xid, v_old.xid);
         v_hard := greatest(v_hard, least(
@@ -59,21 +62,16 @@ begin
             v_floor);
         v_deep_took := batchq._now() - v_started;
     end if;
-    if v_floor between v_old.floor and v_old.floor + v_step
-       and v_hard <= v_old.hard_floor + v_step and coalesce(v_deep_took < interval '1 ms', true)
-    then
-        return;                                  -- it would barely move
-    end if;
     begin
         insert into batchq.floor (queue, line, priority, floor, hard_floor, mark, mark_xid,
                                   sweep_after, deep_after)
         values (_sweep.queue, _sweep.line, _sweep.priority, v_floor, v_hard,
                 case when v_passed then v_head else v_old.mark end,
                 case when not v_passed then coalesce(v_old.mark_xid, v_old.xid) end,
-                v_started + greatest(interval '0.5 s', 20 * (batchq._now() - v_started
-                                                             - coalesce(v_deep_took, '0'))),
-                coalesce(v_started + greatest(interval '0.5 s', 20 * v_deep_took),
-                         v_old.deep_after));
+                v_started + greatest(v_pause, 20 * (batchq._now() - v_started
+                                                    - coalesce(v_deep_took, '0'))),
+                case when v_deep_took is null then v_old.deep_after
+                     else v_started + greatest(interval '0.5 s', 20 * v_deep_took) end);
     exception when assert_failure then           -- never: this clause makes the subtransaction
         raise;
     end;

@@ -2,6 +2,8 @@
  * What became of the leases of a list that a settlement did not take: 'deferred' if somebody has
  * locked the row, 'lost' if it is no longer the caller's. One that ended before in one of the
  * given states is left out: being asked twice is no error.
+ *
+ * A scalar subquery, not exists: that the planner may turn into a hash of the whole table.
  */
 create or replace function batchq._unsettled(
     job_ids bigint[],
@@ -22,10 +24,8 @@ as $_unsettled$
 begin
     return query
     select a.job_id, a.lease_id,
-           case when exists (
-                    select from batchq.leased l
-                    where l.job_id = a.job_id and l.lease_id = a.lease_id)
-                then 'deferred' else 'lost' end
+           coalesce((select 'deferred' from batchq.leased l
+                     where l.job_id = a.job_id and l.lease_id = a.lease_id), 'lost')
     from unnest(_unsettled.job_ids, _unsettled.lease_ids) as a(job_id, lease_id)
     where not coalesce(
         batchq._settled_before(a.job_id, a.lease_id) = any(_unsettled.states), false);

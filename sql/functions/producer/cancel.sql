@@ -29,7 +29,8 @@ begin
             when 'ready', 'scheduled' then
                 select p.* into v_gone from batchq._take_pending(cancel.job_id, v_state) p;
                 if v_gone.job_id is not null then
-                    insert into batchq.outcome (job_id, finished_at, segment, attempt, state, reason)
+                    insert into batchq.outcome (job_id, finished_at, segment, attempt, state,
+                                                reason)
                     values (v_gone.job_id, v_now, v_gone.segment, v_gone.attempt, 'cancelled',
                             left(cancel.reason, 1000));
                     if v_gone.keyed then

@@ -55,10 +55,11 @@ begin
     v_job_id := batchq._next_place();
     v_now := batchq._now();
     v_segment := batchq._segment();
-    v_run_at := coalesce(run_at, v_now + delay, v_now);
+    v_run_at := coalesce(run_at, v_now + batchq._exact(delay), v_now);
     if dedupe_key is not null then
         v_holder := batchq._claim_key(queue, dedupe_key, v_job_id, v_segment,
-                                      coalesce(dedupe_scope, 'unfinished'), v_now + dedupe_for);
+                                      coalesce(dedupe_scope, 'unfinished'),
+                                      v_now + batchq._exact(dedupe_for));
         if v_holder <> v_job_id then
             if on_duplicate = 'replace' then
                 perform batchq._replace_pending(v_holder, payload, headers, v_run_at);

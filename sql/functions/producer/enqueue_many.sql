@@ -2,8 +2,8 @@
  * Enqueueing many jobs: one statement for all of them, and one more pass if any has a dedupe key.
  *
  * Ids are drawn in input order before keys are claimed in key order, so places follow the input
- * and two batches cannot deadlock. Typed values are parsed in a subtransaction, so that a value of the wrong type can be reported with
- * the place of its job.
+ * and two batches cannot deadlock. Typed values are parsed in a subtransaction, so that a value of
+ * the wrong type can be reported with the place of its job.
  */
 create or replace function batchq.enqueue_many(jobs jsonb)
 returns setof batchq.enqueued_job
@@ -11,6 +11,9 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+set datestyle = 'ISO'
+set intervalstyle = 'postgres'
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $enqueue_many$
@@ -33,7 +36,9 @@ begin
             v_holders := batchq._claim_keys(jobs, v_ids, v_segment);
         end if;
         for v_line in
-            select i.* from batchq._insert_jobs(jobs, v_ids, v_holders, v_segment) i order by 1, 2, 3
+            select i.*
+            from batchq._insert_jobs(jobs, v_ids, v_holders, v_segment) i
+            order by i.queue, i.line, i.priority
         loop
             if v_line.line = 'scheduled' or v_line.priority <> 0 then
                 perform batchq._add_line(v_line.queue, v_line.line, v_line.priority);
@@ -59,12 +64,14 @@ Add many jobs in one call, all or none.
 
 jobs: a JSON array of at most 100,000 objects. Their fields are the parameters of enqueue by name;
 kind is required, unknown fields are refused, null means not given (but for payload, where it is
-refused). Intervals are text ('5 min') or a number of seconds; times are text with a zone.
+refused). Intervals are text ('5 min') or a number of seconds; times are text, in UTC where they
+name no zone.
 Jobs of one lane are leased in the order of the array.
 
-Returns: one row a job (ordinal from 1, job_id, is_new), in input order. is_new is false where another job holds
-the dedupe key; job_id is that job's.
-Errors: JQ001 a value is out of its bounds; the message names the place of the job, nothing is stored.
+Returns: one row a job (ordinal from 1, job_id, is_new), in input order. is_new is false where
+another job holds the dedupe key; job_id is that job's.
+Errors: JQ001 a value is out of its bounds; the message names the place of the job, and nothing is
+stored.
 Role: batchq_producer.
 Example: select * from batchq.enqueue_many('[{"kind": "a"}, {"kind": "b", "delay": 5}]')
 $comment$;

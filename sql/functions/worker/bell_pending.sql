@@ -28,12 +28,13 @@ end
 $bell_pending$;
 
 comment on function batchq.bell_pending is $comment$
-Ask, after park and one more look for jobs, whether an enqueue is under way that may have missed
-that this session is parked.
+Ask, after park and before one more look for jobs, whether an enqueue is under way that may have
+missed that this session is parked. Asked after that look it would not tell of one that was
+committed in between.
 
 queues: 1 to 100 names.
 
-Returns: true: look again shortly; false: nothing was missed, sleep.
+Returns: true: whatever the look finds, look again shortly; false: the look misses nothing.
 Errors: JQ001 queues is out of its bounds.
 Role: batchq_worker.
 Example: select batchq.bell_pending(array['default'])

@@ -47,8 +47,8 @@ begin
     ),
     extended as (
         update batchq.leased l
-        set lease_until = v_now + coalesce(extend.lease_for, (
-                select q.lease_for from batchq.queue q where q.queue = m.queue), '60 s')
+        set lease_until = v_now + batchq._exact(coalesce(extend.lease_for, (
+                select q.lease_for from batchq.queue q where q.queue = m.queue), '60 s'))
         from mine m
         where l.ctid = m.lease and not m.timed_out
         returning m.ordinal, l.job_id, l.lease_id, l.lease_until, l.cancel_requested_at
@@ -60,10 +60,8 @@ begin
     select m.job_id, m.lease_id, m.lease_until, 'timed_out' from mine m where m.timed_out
     union all
     select a.job_id, a.lease_id, null,
-           case when exists (
-                    select from batchq.leased l
-                    where l.job_id = a.job_id and l.lease_id = a.lease_id)
-                then 'deferred' else 'lost' end
+           coalesce((select 'deferred' from batchq.leased l     -- exists would be hashed
+                     where l.job_id = a.job_id and l.lease_id = a.lease_id), 'lost')
     from asked a
     where a.ordinal not in (
         select e.ordinal from extended e union all select m.ordinal from mine m where m.timed_out);
@@ -80,7 +78,7 @@ else the queue's, else 60 s.
 Returns: one row a pair, in no particular order (job_id, lease_id, lease_until, state). state:
 'extended'; 'cancelled': extended, and the job was asked to stop; 'timed_out': the job's timeout is
 over, the lease is not extended; 'lost': stop, the job is no longer yours; 'deferred': the row was
-locked, try again.
+locked, or the pair was given twice, try again.
 Errors: JQ001 the arrays differ in length, or lease_for is out of its bounds.
 Role: batchq_worker.
 Example: select * from batchq.extend(array[1, 2], array[11, 12], '60 s')

@@ -39,16 +39,16 @@ declare
     v_count integer;
 begin
     if not coalesce(batchq._name_fits(queue) and n between 1 and 10000
-                    and (lease_for is null or lease_for between '0.1 s' and '1 day'), false) then
+                    and (lease_for is null or batchq._span_fits(lease_for, '0.1 s', '1 day')),
+                    false)
+    then
         perform batchq._refuse_lease(queue, n, lease_for);
     end if;
     while v_got < n loop
-        select f.line, f.priority, f.floor, f.hard_floor, f.sweep_after, q.paused_at, q.lease_for
-        into v_floor
+        select f.*, q.paused_at, q.lease_for into v_floor
         from batchq.floor f left join batchq.queue q on q.queue = f.queue
         where f.queue = lease.queue and (f.line, f.priority) < (v_line, v_priority)
-        order by f.line desc, f.priority desc, f.generation desc
-        limit 1;
+        order by f.line desc, f.priority desc, f.generation desc limit 1;
         if not found then
             exit when v_got > 0 or v_exact or not batchq._discover(queue);
             v_exact := true;
@@ -62,9 +62,8 @@ begin
             perform batchq._sweep(queue, v_line, v_priority);
         end if;
         if v_line = 'scheduled' then
-            if batchq._is_due(queue, v_floor.floor, v_now) then
-                perform batchq._promote(queue, v_floor.floor, 1000);
-            end if;
+            perform batchq._promote(queue, v_floor.floor, 1000)
+            where batchq._is_due(queue, v_floor.floor, v_now);
             continue;
         end if;
         return query
@@ -73,8 +72,7 @@ begin
             from batchq.ready r
             where r.queue = lease.queue and r.priority = v_priority
               and r.pos >= case when v_exact then v_floor.hard_floor else v_floor.floor end
-            order by r.pos
-            limit lease.n - v_got
+            order by r.pos limit lease.n - v_got
             for update skip locked
         ),
         moved as (
@@ -82,15 +80,15 @@ begin
             returning r.job_id, r.segment, r.attempt, r.keyed
         ),
         briefed as materialized (
-            select m.*, nextval('batchq.lease_number') as lease_id, j.kind, j.payload,
-                   batchq._now() + coalesce(lease.lease_for, v_floor.lease_for, '60 s') as till,
-                   j.max_attempts, j.timeout, j.headers
+            select m.*, nextval('batchq.lease_number') as lease_id, batchq._now() + batchq._exact(
+                       coalesce(lease.lease_for, v_floor.lease_for, '60 s')) as till,
+                   j.kind, j.payload, j.max_attempts, j.timeout, j.headers
             from moved m join batchq.job j on j.id = m.job_id and j.segment = m.segment
         ),
         held as (
             insert into batchq.leased (job_id, lease_id, lease_until, leased_at, deadline, segment,
                                        priority, attempt, keyed, queue, worker)
-            select b.job_id, b.lease_id, b.till, v_now, v_now + b.timeout, b.segment,
+            select b.job_id, b.lease_id, b.till, v_now, v_now + batchq._exact(b.timeout), b.segment,
                    v_priority, b.attempt + 1, b.keyed, lease.queue, lease.worker
             from briefed b
         )

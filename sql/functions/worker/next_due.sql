@@ -28,11 +28,12 @@ begin
         select s.run_at into v_due
         from batchq.scheduled s
         where s.queue = v_queue and s.run_at >= batchq._instant(coalesce(v_from, 0))
+          and s.run_at < 'infinity'              -- never ours; no distance can be told
         order by s.run_at
         limit 1;
         v_next := least(v_next, v_due);
     end loop;
-    return greatest(v_next - batchq._now(), '0');
+    return case when v_next is not null then greatest(v_next - batchq._now(), '0') end;
 end
 $next_due$;
 

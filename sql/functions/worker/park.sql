@@ -35,8 +35,8 @@ comment on function batchq.park is $comment$
 Say that this session is about to sleep and wants to be woken: from now on whatever makes a job
 of these queues ready sends NOTIFY on channel batchq, with the number of the queue's bell (0 to
 1023) as payload. Call it on a connection of its own that has done LISTEN batchq, not through a
-pooler in transaction mode; then look for jobs once more, then ask bell_pending, then sleep. Call
-unpark when awake.
+pooler in transaction mode. Then ask bell_pending, then look for jobs once more, in this order;
+if no bell was pending and no job is there, sleep, else ask and look again. Call unpark when awake.
 
 queues: 1 to 100 names.
 

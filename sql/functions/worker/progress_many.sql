@@ -19,7 +19,8 @@ as $progress_many$
 declare
     v_saved bigint[];
 begin
-    perform batchq._check_lists(cardinality(job_ids), cardinality(lease_ids), cardinality(progress));
+    perform batchq._check_lists(
+        cardinality(job_ids), cardinality(lease_ids), cardinality(progress));
     if exists (select from unnest(progress) as p(value) where pg_column_size(p.value) > 65536) then
         perform batchq._raise('JQ001', 'progress is over 64 KiB', 'keep it short');
     end if;
@@ -57,7 +58,8 @@ Save the progress of many running jobs, as progress does for one.
 job_ids, lease_ids, progress: in step, at most 10,000; each progress a JSON value of at most
 64 KiB.
 
-Returns: the leases that were not written: 'lost' or 'deferred', as complete_many does.
+Returns: the leases that were not written: 'lost' or 'deferred', as complete_many does. Of a lease
+given twice one value is written, the other deferred.
 Errors: JQ001 the arrays differ in length, or a value is too large.
 Role: batchq_worker.
 Example: select * from batchq.progress_many(array[1], array[11], array['{"done": 40}'::jsonb])

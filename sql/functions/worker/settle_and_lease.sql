@@ -32,19 +32,21 @@ declare
     v_got integer := 0;
     v_count integer;
 begin
-    if completed_ids is distinct from '{}' then
+    if (completed_ids, completed_leases) is distinct from ('{}', '{}') or results <> '{}' then
         return query
         select u.reason, u.job_id, u.lease_id, null::timestamptz, null, null, null::jsonb,
                null::integer, null::integer, null::integer, null::interval, null::jsonb
         from batchq.complete_many(completed_ids, completed_leases, results) u;
     end if;
-    if failed_ids is distinct from '{}' then
+    if (failed_ids, failed_leases, errors) is distinct from ('{}', '{}', '{}')
+       or permanents <> '{}' or retry_ins <> '{}'
+    then
         return query
         select u.reason, u.job_id, u.lease_id, null::timestamptz, null, null, null::jsonb,
                null::integer, null::integer, null::integer, null::interval, null::jsonb
         from batchq.fail_many(failed_ids, failed_leases, errors, permanents, retry_ins) u;
     end if;
-    if released_ids is distinct from '{}' then
+    if (released_ids, released_leases) is distinct from ('{}', '{}') or delays <> '{}' then
         return query
         select u.reason, u.job_id, u.lease_id, null::timestamptz, null, null, null::jsonb,
                null::integer, null::integer, null::integer, null::interval, null::jsonb
@@ -81,5 +83,5 @@ there; timeout is the time until the next scheduled job is due, null if there is
 complete_many does.
 Errors: JQ001 a value is out of its bounds; nothing is settled or leased then.
 Role: batchq_worker.
-Example: select * from batchq.settle_and_lease('{default}', 10, completed_ids => '{1}', completed_leases => '{11}')
+Example: select * from batchq.settle_and_lease('{default}', 10, 'w1')
 $comment$;

@@ -1,0 +1,518 @@
+"""calls.py against the database: the same functions, arguments and columns, all called for real."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import inspect
+import math
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, get_type_hints
+
+import msgspec
+import psycopg
+import pytest
+
+from pybatchq import calls, types
+from pybatchq.errors import (
+    BatchqError,
+    InvalidArgumentError,
+    JobNotFoundError,
+    LeaseLostError,
+    QueueNotFoundError,
+    VersionMismatchError,
+    WrongStateError,
+)
+from pybatchq.types import LeasedJob
+from tests.conftest import Connect, Connection
+
+PUBLIC = """
+select p.proname,
+       coalesce(p.proargnames[1:p.pronargs], '{}'),
+       p.pronargs - p.pronargdefaults
+from pg_proc p
+where p.pronamespace = 'batchq'::regnamespace and p.proname not like '\\_%'
+order by 1
+"""
+COLUMNS = """
+select t.typname, array_agg(a.attname::text order by a.attnum)
+from pg_type t
+join pg_attribute a on a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+join pg_class c on c.oid = t.typrelid and c.relkind = 'c'
+where t.typnamespace = 'batchq'::regnamespace
+group by 1
+"""
+STRUCTS: dict[str, type[msgspec.Struct]] = {
+    "enqueued_job": types.EnqueuedJob,
+    "error_code": types.ErrorCode,
+    "extended_lease": types.ExtendedLease,
+    "installed_version": types.InstalledVersion,
+    "job_record": types.JobRecord,
+    "job_summary": types.JobSummary,
+    "leased_job": types.LeasedJob,
+    "lost_lease": types.LostLease,
+    "maintained": types.Maintained,
+    "queue_stats": types.QueueStats,
+}
+NOT_A_FUNCTION = {"listen"}
+
+
+def public_calls() -> dict[str, Callable[..., Awaitable[Any]]]:
+    return {
+        name: function
+        for name, function in inspect.getmembers(calls, inspect.iscoroutinefunction)
+        if function.__module__ == calls.__name__ and not name.startswith("_")
+    }
+
+
+async def test_one_async_function_for_every_public_function_with_its_arguments(
+    conn: Connection,
+) -> None:
+    cursor = await conn.execute(PUBLIC.encode())
+    in_sql = {name: (names, required) for name, names, required in await cursor.fetchall()}
+    in_python = public_calls()
+    assert set(in_python) - NOT_A_FUNCTION == set(in_sql)
+    for name, (names, required) in in_sql.items():
+        first, *parameters = inspect.signature(in_python[name]).parameters.values()
+        assert first.name == "conn"
+        assert [p.name for p in parameters] == names, name
+        needed = [p.name for p in parameters if p.default is p.empty]
+        assert needed == names[:required], name
+        assert all(p.default is None for p in parameters if p.default is not p.empty), name
+        by_place = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        assert by_place == (["kind", "payload"] if name == "enqueue" else []), name
+
+
+async def columns_of_types(conn: Connection) -> dict[str, list[str]]:
+    cursor = await conn.execute(COLUMNS.encode())
+    return dict(await cursor.fetchall())
+
+
+async def test_structs_have_the_columns_of_their_types_in_order(conn: Connection) -> None:
+    columns = await columns_of_types(conn)
+    for name, struct in STRUCTS.items():
+        assert [field.name for field in msgspec.structs.fields(struct)] == columns[name], name
+
+
+async def test_a_work_item_is_its_type_with_seconds_for_times_and_no_priority(
+    conn: Connection,
+) -> None:
+    columns = (await columns_of_types(conn))["work_item"]
+    renamed = {"lease_until": "lease_s", "timeout": "timeout_s"}
+    expected = [renamed.get(name, name) for name in columns if name != "priority"]
+    assert [field.name for field in msgspec.structs.fields(types.WorkItem)] == expected
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of an annotated type."""
+    try:
+        msgspec.convert(value, hint, strict=True)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+class Session:
+    """A connection on which every call is checked against its annotation and noted."""
+
+    def __init__(self, conn: Connection) -> None:
+        self.conn = conn
+        self.called: set[str] = set()
+
+    async def __call__(
+        self, function: Callable[..., Awaitable[Any]], *arguments: Any, **named: Any
+    ) -> Any:
+        self.called.add(function.__name__)
+        answer = await function(self.conn, *arguments, **named)
+        hint = get_type_hints(function)["return"]
+        assert fits(answer, hint), (function.__name__, answer)
+        return answer
+
+
+async def lease_one(call: Session, **options: Any) -> LeasedJob:
+    (job,) = await call(calls.lease, **options)
+    assert isinstance(job, LeasedJob)
+    return job
+
+
+def lease_of(job: LeasedJob) -> dict[str, int]:
+    return {"job_id": job.job_id, "lease_id": job.lease_id}
+
+
+def leases_of(*jobs: LeasedJob) -> dict[str, list[int]]:
+    return {"job_ids": [job.job_id for job in jobs], "lease_ids": [job.lease_id for job in jobs]}
+
+
+async def produce_and_work(call: Session) -> None:
+    """The life of jobs, in every form of every worker's call."""
+    first = await call(
+        calls.enqueue, "a", {"n": 2**60}, queue="q", priority=5, max_attempts=4,
+        timeout=dt.timedelta(hours=1), dedupe_key="k", dedupe_scope="pending",
+        dedupe_for=dt.timedelta(seconds=1), on_duplicate="return", backoff="fixed",
+        backoff_base=dt.timedelta(seconds=1), backoff_factor=2.5,
+        backoff_cap=dt.timedelta(days=1), backoff_jitter="none", headers={"trace": "x"},
+    )  # fmt: skip
+    many = await call(calls.enqueue_many, jobs=[{"kind": "b", "queue": "q"}] * 9)
+    assert [one.ordinal for one in many] == list(range(1, 10))
+    job = await lease_one(call, queue="q", n=1, worker="w", lease_for=dt.timedelta(minutes=1))
+    assert job.job_id == first
+    assert (job.payload, job.headers) == (b'{"n": 1152921504606846976}', b'{"trace": "x"}')
+    assert (job.priority, job.attempt, job.max_attempts) == (5, 1, 4)
+    assert job.timeout == dt.timedelta(hours=1)
+    until = await call(calls.assert_lease, **lease_of(job))
+    (extended,) = await call(calls.extend, **leases_of(job), lease_for=dt.timedelta(minutes=2))
+    assert extended.state == "extended"
+    assert extended.lease_until > until
+    await call(calls.progress, **lease_of(job), progress={"done": 1})
+    assert await call(calls.progress_many, **leases_of(job), progress=[None]) == []
+    assert await call(calls.complete, **lease_of(job), result={"ok": True}) == "completed"
+    jobs = await call(calls.lease_from, queues=["none", "q"], n=9)
+    assert len(jobs) == 9
+    one, two, three, four, *rest = jobs
+    wait = dt.timedelta(hours=1)
+    assert await call(calls.fail, **lease_of(one), error="e", retry_in=wait) == "scheduled"
+    assert await call(calls.release, **lease_of(two)) == "ready"
+    assert await call(calls.snooze, **lease_of(three), delay=wait) == "scheduled"
+    assert await call(calls.complete_many, **leases_of(four), results=[{"n": 5}]) == []
+    five, six, seven, eight, nine = rest
+    assert await call(calls.release_many, **leases_of(five)) == []
+    assert await call(calls.snooze_many, **leases_of(six), delays=[wait]) == []
+    failed = {"errors": ["e", "f"], "permanents": [True, None], "retry_ins": [None, wait]}
+    assert await call(calls.fail_many, **leases_of(seven, eight), **failed) == []
+    items = await call(
+        calls.settle_and_lease, queues=["q"], n=10, worker="w", lease_for=wait,
+        completed_ids=[nine.job_id, one.job_id], completed_leases=[nine.lease_id, one.lease_id],
+        results=['{"n": 1}', None], failed_ids=[], failed_leases=[], errors=[],
+        permanents=[], retry_ins=[], released_ids=[], released_leases=[], delays=[],
+    )  # fmt: skip
+    assert [item.event for item in items] == ["lost", "leased", "leased", "sleep"]
+    assert items[0].job_id == one.job_id
+    assert 3590 < items[1].lease_s <= 3600
+    assert 3500 < items[3].timeout_s <= 3600
+
+
+async def watch_and_operate(call: Session) -> None:
+    assert await call(calls.park, queues=["q"]) is True
+    assert await call(calls.bell_pending, queues=["q"]) is False
+    await call(calls.unpark, queues=["q"])
+    await calls.listen(call.conn)
+    assert await call(calls.next_due, queues=["q"]) > dt.timedelta(minutes=50)
+    assert await call(calls.next_due, queues=["none"]) is None
+    assert await call(calls.reap, n=5) == 0
+    assert {done.task for done in await call(calls.maintain)} >= {"reap", "promote"}
+    await call(
+        calls.set_queue, queue="q", max_attempts=7, timeout=dt.timedelta(hours=2),
+        lease_for=dt.timedelta(seconds=5), backoff="exponential",
+        backoff_base=dt.timedelta(seconds=2), backoff_factor=3, backoff_cap=dt.timedelta(hours=1),
+        backoff_jitter="full", reset=True,
+    )  # fmt: skip
+    await call(calls.pause, queue="q", reason="why")
+    (depth,) = await call(calls.stats, queue="q")
+    assert (depth.pause_reason, depth.leased, depth.scheduled, depth.dead) == ("why", 2, 4, 1)
+    await call(calls.resume, queue="q")
+    dead = await call(calls.list_jobs, status="failed", state="failed", queue="q", kind="b", n=5)
+    (summary,) = dead
+    record = await call(calls.get_job, job_id=summary.id)
+    assert record.last_error == "e"
+    assert msgspec.json.decode(record.errors)[0]["attempt"] == 1
+    assert await call(calls.job_uuid, job_id=summary.id) == summary.uuid == record.uuid
+    assert await call(calls.job_id, job=str(summary.uuid)) == summary.id
+    past, future = dt.datetime(2000, 1, 1, tzinfo=dt.UTC), dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
+    span = {"failed_after": past, "failed_before": future}
+    assert await call(calls.redrive, queue="q", kind="b", **span, dry_run=True) == 1
+    assert await call(calls.redrive, job_ids=[summary.id], n=10, per_second=5.5) == 1
+    ended = {"status": "completed", "queue": "q", "kind": "a", "finished_before": future}
+    assert await call(calls.purge, **ended, dry_run=True, n=10) == 1
+    listed = await call(calls.list_jobs, created_after=past, created_before=future, before_id=1)
+    assert listed == []
+    assert await call(calls.cancel, job_id=summary.id, reason="enough") == "cancelled"
+    assert (await call(calls.version)).migration >= 1
+    assert {error.code for error in await call(calls.errors)} >= {"JQ001", "JQ009"}
+
+
+async def test_every_call_works_and_answers_as_annotated(conn: Connection) -> None:
+    call = Session(conn)
+    await produce_and_work(call)
+    await watch_and_operate(call)
+    assert call.called == set(public_calls()) - NOT_A_FUNCTION
+
+
+def nested(depth: int) -> Any:
+    value: Any = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+FAR = dt.timedelta(days=999_999_999)
+BAD: dict[str, Mapping[str, Any]] = {
+    "f059_nan": {"payload": {"x": math.nan}},
+    "f059_inf": {"payload": [math.inf]},
+    "f059_headers": {"headers": {"x": -math.inf}},
+    "f061_depth_6400": {"payload": nested(6_400)},
+    "f061_depth_20000": {"payload": nested(20_000)},
+    "f061_depth_100000": {"payload": nested(100_000)},
+    "f062_surrogate": {"payload": "\ud800"},
+    "f062_surrogate_in_kind": {"kind": "\udce5"},
+    "f062_surrogate_in_key": {"dedupe_key": "\udce5"},
+    "f062_nul_in_payload": {"payload": {"a": "\0"}},
+    "f062_nul_in_queue": {"queue": "a\0b"},
+    "f063_infinity": {"run_at": "infinity"},
+    "f063_minus_infinity": {"run_at": "-infinity"},
+    "f063_year_20000": {"run_at": "20000-01-01"},
+    "f063_bc": {"run_at": "4713-01-01 BC"},
+    "f063_last_moment": {"run_at": dt.datetime.max.replace(tzinfo=dt.UTC)},
+    "f063_naive": {"run_at": dt.datetime(2024, 2, 29)},  # noqa: DTZ001
+    "f063_no_time": {"run_at": 5},
+    "f064_no_kind": {"kind": None},
+    "f064_kind_is_a_number": {"kind": 5},
+    "f064_queue_is_a_number": {"queue": 5},
+    "f064_queue_is_bytes": {"queue": b"q"},
+    "f064_empty_kind": {"kind": ""},
+    "f064_empty_queue": {"queue": ""},
+    "f064_long_kind": {"kind": "x" * 256},
+    "f064_long_queue": {"queue": "ä" * 256},
+    "f022_long_key": {"dedupe_key": "x" * 1025},
+    "f065_no_attempts": {"max_attempts": 0},
+    "f065_minus_one_attempts": {"max_attempts": -1},
+    "f065_half_an_attempt": {"max_attempts": 1.5},
+    "f065_true_attempts": {"max_attempts": True},
+    "f065_no_timeout": {"timeout": dt.timedelta(0)},
+    "f066_priority_32768": {"priority": 32768},
+    "f066_priority_2_31": {"priority": 2**31},
+    "f066_priority_2_70": {"priority": 2**70},
+    "f066_priority_below": {"priority": -(2**31) - 1},
+    "f066_priority_1_5": {"priority": 1.5},
+    "f066_priority_high": {"priority": "high"},
+    "f067_delay_huge": {"delay": FAR},
+    "f067_delay_11_years": {"delay": dt.timedelta(days=11 * 366)},
+    "f067_delay_number": {"delay": 5},
+    "f067_delay_text": {"delay": "soon"},
+    "f067_dedupe_for_huge": {"dedupe_key": "k", "dedupe_for": FAR},
+    "f068_backoff_factor_nan": {"backoff_factor": math.nan},
+    "f068_backoff_factor_text": {"backoff_factor": "2"},
+    "d6_payload_over_1_mib": {"payload": "x" * 2_000_000 + str(uuid.uuid4())},
+    "headers_no_object": {"headers": [1]},
+    "two_times": {"run_at": dt.datetime(2999, 1, 1, tzinfo=dt.UTC), "delay": dt.timedelta(1)},
+}
+
+
+# Of a JSON object numbers are read as seconds where a time is wanted, and as text where a text is.
+NOT_IN_BULK = {
+    "f064_no_kind", "f064_kind_is_a_number", "f064_queue_is_a_number", "f067_delay_number",
+    "f068_backoff_factor_text",
+}  # fmt: skip
+
+
+async def taken(conn: Connection, attempts: Mapping[str, Awaitable[Any]]) -> dict[str, Any]:
+    """Those that did not raise InvalidArgumentError, or left something behind."""
+    wrong: dict[str, Any] = {}
+    for name, attempt in attempts.items():
+        try:
+            wrong[name] = await attempt
+        except InvalidArgumentError as error:
+            if not str(error):
+                wrong[name] = error
+        except Exception as error:  # noqa: BLE001
+            wrong[name] = error
+        if stored := await calls.list_jobs(conn):
+            wrong[name] = stored
+            await conn.execute("truncate batchq.ready, batchq.scheduled")
+    return wrong
+
+
+async def test_a_bad_value_is_an_invalid_argument_and_nothing_is_stored(conn: Connection) -> None:
+    attempts = {name: calls.enqueue(conn, **{"kind": "a", **bad}) for name, bad in BAD.items()}
+    assert await taken(conn, attempts) == {}
+
+
+async def test_a84_one_bad_item_of_many_and_nothing_is_stored(conn: Connection) -> None:
+    attempts = {
+        name: calls.enqueue_many(conn, jobs=[{"kind": "a"}, {"kind": "a", **bad}])
+        for name, bad in BAD.items()
+        if name not in NOT_IN_BULK
+    }
+    assert await taken(conn, attempts) == {}
+
+
+async def test_f065_a_silly_number_of_jobs_is_refused(conn: Connection) -> None:
+    await calls.enqueue(conn, "a")
+    silly: list[Any] = [0, -1, 2**31 - 1, 2**31, 1.5, True, "1"]
+    for n in silly:
+        with pytest.raises(InvalidArgumentError):
+            await calls.lease(conn, n=n)
+    (depth,) = await calls.stats(conn)
+    assert (depth.ready, depth.leased) == (1, 0)
+
+
+async def test_f065_arrays_of_unequal_length_and_what_is_no_id_are_refused(
+    conn: Connection,
+) -> None:
+    attempts: list[Awaitable[Any]] = [
+        calls.complete_many(conn, job_ids=[1], lease_ids=[1, 2]),
+        calls.complete_many(conn, job_ids=[1], lease_ids=[1], results=[]),
+        calls.fail_many(conn, job_ids=[1], lease_ids=[1], errors=[]),
+        calls.snooze_many(conn, job_ids=[1], lease_ids=[1], delays=[]),
+        calls.progress_many(conn, job_ids=[1], lease_ids=[], progress=[]),
+        calls.release_many(conn, job_ids=None, lease_ids=[]),  # type: ignore[arg-type]
+        calls.extend(conn, job_ids=[2**64], lease_ids=[1]),
+        calls.get_job(conn, job_id=2**64),
+        calls.get_job(conn, job_id="x"),  # type: ignore[arg-type]
+        calls.job_id(conn, job="x"),
+        calls.cancel(conn, job_id=None),  # type: ignore[arg-type]
+        calls.pause(conn, queue=None),  # type: ignore[arg-type]
+        calls.extend(conn, job_ids=[1], lease_ids=[1], lease_for=dt.timedelta(0)),
+        calls.lease(conn, lease_for=dt.timedelta(seconds=1e9)),
+        calls.lease_from(conn, queues=[]),
+        calls.list_jobs(conn, status="nope"),
+    ]
+    for attempt in attempts:
+        with pytest.raises((InvalidArgumentError, JobNotFoundError)):
+            await attempt
+
+
+async def test_empty_lists_are_no_error(conn: Connection) -> None:
+    assert await calls.complete_many(conn, job_ids=[], lease_ids=[]) == []
+    assert await calls.enqueue_many(conn, jobs=[]) == []
+    assert await calls.extend(conn, job_ids=[], lease_ids=[]) == []
+
+
+async def test_errors_come_as_their_classes_with_a_hint(conn: Connection) -> None:
+    with pytest.raises(JobNotFoundError):
+        await calls.get_job(conn, job_id=1)
+    with pytest.raises(QueueNotFoundError) as unknown:
+        await calls.stats(conn, queue="nope")
+    assert "'nope'" in str(unknown.value)
+    assert unknown.value.hint
+    job_id = await calls.enqueue(conn, "a")
+    (job,) = await calls.lease(conn)
+    with pytest.raises(LeaseLostError):
+        await calls.complete(conn, job_id=job_id, lease_id=job.lease_id + 1)
+    await calls.complete(conn, job_id=job_id, lease_id=job.lease_id)
+    with pytest.raises(WrongStateError):
+        await calls.cancel(conn, job_id=job_id)
+
+
+async def test_a_database_without_batchq_is_a_version_mismatch_that_says_what_to_do(
+    empty_db: str,
+) -> None:
+    async with await psycopg.AsyncConnection.connect(empty_db, autocommit=True) as conn:
+        with pytest.raises(VersionMismatchError) as caught:
+            await calls.version(conn)
+    assert caught.value.hint is not None
+    assert "batchq install" in caught.value.hint
+
+
+async def test_b13_f030_a_job_is_part_of_the_callers_transaction(connect: Connect) -> None:
+    one, other = await connect(), await connect()
+    await other.execute("create table orders (id integer)")
+    for ends_well in (False, True):
+        with contextlib.suppress(RollbackError):
+            async with one.transaction():
+                await one.execute("insert into orders values (1)")
+                await calls.enqueue(one, "a")
+                await calls.enqueue_many(one, jobs=[{"kind": "a"}])
+                assert await calls.lease(other, n=5) == []
+                if not ends_well:
+                    raise RollbackError
+        cursor = await other.execute("select count(*) from orders")
+        assert await cursor.fetchone() == (int(ends_well),)
+        assert len(await calls.lease(other, n=5)) == (2 if ends_well else 0)
+
+
+async def test_f030_a_job_of_a_savepoint_that_is_rolled_back_never_was(conn: Connection) -> None:
+    async with conn.transaction():
+        kept = await calls.enqueue(conn, "a")
+        with contextlib.suppress(RollbackError):
+            async with conn.transaction():
+                await calls.enqueue(conn, "a")
+                raise RollbackError
+    assert [job.job_id for job in await calls.lease(conn, n=5)] == [kept]
+
+
+async def test_a_refused_call_spoils_the_transaction_it_is_in_and_no_more(conn: Connection) -> None:
+    async def both() -> None:
+        async with conn.transaction():
+            await calls.enqueue(conn, "a")
+            await calls.cancel(conn, job_id=-1)
+
+    with pytest.raises(BatchqError):
+        await both()
+    assert await calls.list_jobs(conn) == []
+
+
+async def test_f063_a_far_time_that_was_forced_in_keeps_nobody_from_being_listed(
+    conn: Connection,
+) -> None:
+    forced = [await calls.enqueue(conn, "a", delay=dt.timedelta(hours=1)) for _ in range(3)]
+    for job_id, time in zip(forced, ["infinity", "20000-01-01", "4713-01-01 BC"], strict=True):
+        query = "update batchq.scheduled set run_at = %s where job_id = %s"
+        await conn.execute(query, (time, job_id))
+    other = await calls.enqueue(conn, "a")
+    years = {job.id: job.run_at.year for job in await calls.list_jobs(conn)}
+    assert [years[job_id] for job_id in forced] == [9999, 9999, 1]
+    assert (await calls.get_job(conn, job_id=forced[0])).run_at.tzinfo is not None
+    assert len(await calls.stats(conn)) == 1
+    assert other in [job.job_id for job in await calls.lease(conn, n=5)]
+    items = await calls.settle_and_lease(conn, queues=["default"], n=1)
+    assert items[-1].event in {"leased", "sleep"}
+
+
+async def test_f060_large_numbers_arrive_with_all_their_digits(conn: Connection) -> None:
+    payload = {"id": 1970670598291982290, "f": 0.1, "big": 10**30}
+    job_id = await calls.enqueue(conn, "a", payload)
+    (job,) = await calls.lease(conn)
+    assert msgspec.json.decode(job.payload) == payload
+    assert msgspec.json.decode((await calls.get_job(conn, job_id=job_id)).payload) == payload
+
+
+async def test_payloads_can_be_dataclasses_and_structs(conn: Connection) -> None:
+    @dataclasses.dataclass
+    class Order:
+        id: int
+        on: dt.date
+
+    await calls.enqueue(conn, "a", Order(1, dt.date(2024, 2, 29)))
+    await calls.enqueue_many(conn, jobs=[{"kind": "a", "payload": Order(2, dt.date(2024, 3, 1))}])
+    jobs = await calls.lease(conn, n=2)
+    assert [msgspec.json.decode(job.payload) for job in jobs] == [
+        {"id": 1, "on": "2024-02-29"},
+        {"id": 2, "on": "2024-03-01"},
+    ]
+
+
+ODD_NAMES = [
+    "My-Queue", 'a"b', "a';drop table x;--", "ä" * 63, "x" * 70 + "1", "x" * 70 + "2", "%s", "a/b",
+    "a\nb", " ", "{}", "null", "%(x)s",
+]  # fmt: skip
+
+
+async def test_f064_odd_names_never_share_jobs(conn: Connection) -> None:
+    for name in ODD_NAMES:
+        await calls.enqueue(conn, name, queue=name, dedupe_key=name)
+    for name in ODD_NAMES:
+        (job,) = await calls.lease(conn, queue=name, n=5, worker=name)
+        assert (job.queue, job.kind) == (name, name)
+    assert {depth.queue for depth in await calls.stats(conn)} == set(ODD_NAMES)
+
+
+async def test_d9_durations_and_instants_do_not_depend_on_the_session(connect: Connect) -> None:
+    conn = await connect(options="-c TimeZone=Asia/Kathmandu -c DateStyle=SQL,DMY")
+    moment = dt.datetime(2999, 2, 3, 4, 5, 6, 789, tzinfo=dt.timezone(dt.timedelta(hours=-9)))
+    ids = [
+        await calls.enqueue(conn, "a", run_at=moment),
+        (await calls.enqueue_many(conn, jobs=[{"kind": "a", "run_at": moment}]))[0].job_id,
+    ]
+    for job_id in ids:
+        assert (await calls.get_job(conn, job_id=job_id)).run_at == moment
+    await conn.execute("set IntervalStyle = 'sql_standard'")
+    for wait in (dt.timedelta(days=1, hours=-3), dt.timedelta(seconds=-5, microseconds=1)):
+        job_id = await calls.enqueue(conn, "a", delay=wait)
+        job = await calls.get_job(conn, job_id=job_id)
+        assert job.run_at - job.created_at == wait
+
+
+class RollbackError(Exception):
+    """Makes a transaction roll back."""

@@ -1,0 +1,17 @@
+begin;
+select plan(8);
+\ir ../clock.psql
+
+select is(batchq._is_free(xmax, busy, next), x, d)
+from (values
+    (0::bigint, '{5}'::bigint[], 10::bigint, true, 'a row nobody has touched is free'),
+    (4, '{5}', 10, true, 'so is one whose transaction has ended'),
+    (5, '{5,7}', 10, false, 'one of a transaction that runs is not'),
+    (7, '{5,7}', 10, false, 'of any of them'),
+    (10, '{}', 10, false, 'nor is one of a transaction newer than the snapshot'),
+    (12, '{}', 10, false, 'however new'),
+    (4294967290, '{}', 5, true, 'an old one from before the corner is free'),
+    (5, '{}', 4294967290, false, 'a new one from behind it is not')) v(xmax, busy, next, x, d);
+
+select * from finish();
+rollback;

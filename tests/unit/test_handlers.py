@@ -1,0 +1,141 @@
+"""Handlers: which functions can be one, and what they are told."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybatchq import handlers
+from pybatchq.handlers import Job, Registry
+from pybatchq.types import JobId, LeaseId, WorkItem
+
+
+class Callee:
+    async def __call__(self, payload: Any) -> None: ...
+
+
+def nothing() -> None: ...
+def three(a: Any, b: Any, c: Any) -> None: ...
+def only_named(*, payload: Any) -> None: ...
+def more_named(payload: Any, *, extra: Any) -> None: ...
+def packed(*arguments: Any) -> None: ...
+def generator(payload: Any) -> Iterator[int]:
+    yield 1
+
+
+async def async_generator(payload: Any) -> AsyncIterator[int]:
+    yield 1
+
+
+REFUSED = [nothing, three, only_named, more_named, packed, generator, async_generator]
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda function: function.__name__)
+def test_a_function_that_can_be_no_handler_is_refused_when_it_is_registered(
+    function: Callable[..., Any],
+) -> None:
+    registry = Registry()
+    with pytest.raises(TypeError, match=function.__name__):
+        registry.handler("kind")(function)
+    assert registry.by_kind == {}
+
+
+async def plain(payload: Any) -> None: ...
+async def with_job(payload: Any, job: Job) -> None: ...
+def in_thread(payload: Any) -> None: ...
+def optional(payload: Any, limit: int = 3) -> None: ...
+def named(payload: Any, *, limit: int = 3) -> None: ...
+def two_and_more(payload: Any, job: Job, limit: int = 3) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "is_async", "wants_job"),
+    [
+        (plain, True, False),
+        (with_job, True, True),
+        (in_thread, False, False),
+        (optional, False, False),
+        (named, False, False),
+        (two_and_more, False, True),
+        (lambda _payload: None, False, False),
+        (functools.partial(two_and_more, limit=1), False, True),
+        (functools.partial(with_job), True, True),
+        (Callee(), True, False),
+    ],
+)
+def test_what_a_function_is_and_wants_is_read_from_its_signature(
+    function: Callable[..., Any], is_async: bool, wants_job: bool
+) -> None:
+    registry = Registry()
+    assert registry.handler("kind")(function) is function
+    handler = registry.by_kind["kind"]
+    assert (handler.function, handler.is_async, handler.wants_job) == (
+        function,
+        is_async,
+        wants_job,
+    )
+
+
+def test_a_kind_has_one_handler() -> None:
+    registry = Registry()
+    registry.handler("kind")(plain)
+    with pytest.raises(ValueError, match="'kind' already has the handler plain"):
+        registry.handler("kind")(with_job)
+    assert registry.by_kind["kind"].function is plain
+
+
+def test_a_kind_can_be_taken_twice_from_a_callable_without_a_name() -> None:
+    registry = Registry()
+    registry.handler("kind")(functools.partial(plain))
+    with pytest.raises(ValueError, match="'kind' already has"):
+        registry.handler("kind")(with_job)
+
+
+@pytest.mark.parametrize("kind", ["", "x" * 256])
+def test_d6_a_kind_has_1_to_255_characters(kind: str) -> None:
+    with pytest.raises(ValueError, match="1 to 255"):
+        Registry().handler(kind)
+    Registry().handler("x" * 255)(plain)
+
+
+def test_registries_do_not_share_their_handlers() -> None:
+    one, other = Registry(), Registry()
+    one.handler("kind")(plain)
+    assert "kind" not in other.by_kind
+
+
+async def test_a_job_tells_what_it_is() -> None:
+    item = WorkItem(
+        event="leased", job_id=JobId(7), lease_id=LeaseId(8), lease_s=1.0, queue="q", kind="k",
+        payload=b"{}", attempt=2, max_attempts=5, timeout_s=None, headers=b'{"trace": "x"}',
+    )  # fmt: skip
+    saved: list[tuple[Job, Any]] = []
+
+    async def save(job: Job, value: Any) -> None:
+        saved.append((job, value))
+
+    job = Job(item, save)
+    assert (job.id, job.lease_id, job.queue, job.kind) == (7, 8, "q", "k")
+    assert (job.attempt, job.max_attempts, job.headers) == (2, 5, {"trace": "x"})
+    assert job.cancelled is False
+    await job.progress({"done": 1})
+    assert saved == [(job, {"done": 1})]
+
+
+def test_modules_are_loaded_and_one_that_is_not_there_is_an_import_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "import pybatchq\n@pybatchq.handler('of a module')\ndef run(payload): ...\n"
+    (tmp_path / "some_handlers.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(handlers.handlers, "by_kind", {})
+    handlers.load(["some_handlers"])
+    assert list(handlers.handlers.by_kind) == ["of a module"]
+    del sys.modules["some_handlers"]
+    with pytest.raises(ImportError):
+        handlers.load(["no_such_handlers"])
