@@ -7,6 +7,7 @@ that it was cancelled, that its time is over or that its lease is lost.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,12 +45,14 @@ class Heartbeat:
         self._give_up = give_up
         self._conn: calls.Connection | None = None
         self._opening = asyncio.Lock()
+        self._nudge = asyncio.Event()
+        self._wakes_at = 0.0
 
     async def run(self) -> None:
         """Beat until cancelled."""
         try:
             while True:
-                await asyncio.sleep(self._tick_s())
+                await self._pause()
                 for attempt in [one for one in self._running.values() if one.is_stuck()]:
                     self._give_up(attempt)
                 now = time.monotonic()
@@ -59,6 +62,11 @@ class Heartbeat:
         finally:
             if self._conn is not None:
                 await self._conn.close()
+
+    def expect(self, attempt: Attempt) -> None:
+        """A job has started. Its first beat may be due before this wakes by itself."""
+        if attempt.beat_at < self._wakes_at:
+            self._nudge.set()
 
     async def save_progress(self, job: Job, value: Any) -> None:
         """Progress of one job; errors are the handler's to see."""
@@ -102,6 +110,14 @@ class Heartbeat:
                     pass
             if answer.state != "deferred":
                 attempt.beat_at = now + attempt.lease_s / 4
+
+    async def _pause(self) -> None:
+        pause_s = self._tick_s()
+        self._wakes_at = time.monotonic() + pause_s
+        self._nudge.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._nudge.wait()
 
     def _tick_s(self) -> float:
         """A twelfth of the shortest lease, so that none waits for more than a third of its own."""

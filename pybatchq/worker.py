@@ -148,7 +148,7 @@ class Worker:
             )
         finally:
             for attempt in self._running.values():
-                if attempt.task is not None:
+                if attempt.task is not None and attempt.handler.is_async:
                     attempt.task.cancel()  # given up: its lease will run out
             self._threads.shutdown(wait=False, cancel_futures=True)
             if self._work is not None:
@@ -285,6 +285,7 @@ class Worker:
         attempt = Attempt(item, handler, Job(item, self._heartbeat.save_progress))
         self._running[item.lease_id] = attempt
         attempt.task = asyncio.get_running_loop().create_task(self._attempt(attempt))
+        self._heartbeat.expect(attempt)
 
     async def _attempt(self, attempt: Attempt) -> None:
         try:

@@ -1,5 +1,7 @@
 /*
- * Who may call what. create or replace keeps old grants, so everything is taken away first.
+ * Who may call what. create or replace keeps old grants, so everything is taken away first. Default
+ * privileges of a schema cannot take away what PUBLIC has by default: a function added by hand is
+ * closed by the next installation.
  * A folder is a role; monitor's functions are for all four. maintain and reap are anybody's who
  * works, as a worker keeps the queues in order.
  */
@@ -7,7 +9,6 @@ revoke all on schema batchq from public;
 revoke all on all tables in schema batchq from public;
 revoke all on all sequences in schema batchq from public;
 revoke all on all routines in schema batchq from public;
-alter default privileges in schema batchq revoke execute on routines from public;
 
 do $grants$
 declare

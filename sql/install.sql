@@ -25,6 +25,7 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_xid_passed.sql
 \ir functions/private/_is_free.sql
 \ir functions/private/_name_fits.sql
+\ir functions/private/_matches.sql
 \ir functions/private/_job_fields.sql
 \ir functions/private/_job_fits.sql
 \ir functions/private/_span_fits.sql
@@ -60,6 +61,8 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_lowest.sql
 \ir functions/private/_lowest_free.sql
 \ir functions/private/_mark_passed.sql
+\ir functions/private/_newest_jobs.sql
+\ir functions/private/_newest_ready.sql
 \ir functions/private/_promote.sql
 \ir functions/private/_promote_all.sql
 \ir functions/private/_raise.sql

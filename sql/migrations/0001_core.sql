@@ -11,11 +11,13 @@
 create sequence batchq.position as bigint maxvalue 4611686018427387903 cache 1;
 create sequence batchq.lease_number as bigint cache 1;
 
--- The segment that new jobs go to: read, never updated per job.
+-- The segment that new jobs go to: read, never updated per job. No sequence is drawn from by the
+-- transaction that creates it: with wal_level minimal its next 32 values would not be logged, and
+-- come again after a crash. setval is safe.
 create sequence batchq.current_segment as smallint minvalue 0 maxvalue 7 start 0 cycle cache 1;
 do $first$
 begin
-    perform nextval('batchq.current_segment');
+    perform setval('batchq.current_segment', 0);
 end
 $first$;
 
@@ -233,7 +235,7 @@ create table batchq.floor (
 comment on table batchq.floor is
     'Where to start reading each index that is consumed from its low end, and why it is safe.';
 comment on index batchq.floor_pkey is 'lease, reap: the newest row of each line, best lane first.';
-insert into batchq.floor (queue, line) values ('', 'leased');
+insert into batchq.floor (generation, queue, line) values (0, '', 'leased');
 
 create table batchq.upkeep (
     task text collate "C" not null,

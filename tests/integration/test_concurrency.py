@@ -66,7 +66,7 @@ async def test_a07_f015_no_job_goes_to_two_sessions_and_none_is_left(
         while True:
             done = [[job for job, _ in held], [lease for _, lease in held]]
             cursor = await session.execute(form.encode(), done if form is SETTLE else None)
-            held = await cursor.fetchall()  # type: ignore[assignment]
+            held = await cursor.fetchall()
             if not held:
                 return
             got.extend(job for job, _ in held)
@@ -143,24 +143,24 @@ async def test_a43_f021_one_key_many_callers_one_live_job(
     for number in range(10):
         finish = number % 2 == 1  # the job that holds the key ends in this very moment
 
-        async def call(session: Connection, number: int = number) -> tuple[Any, ...]:
+        async def call(session: Connection, number: int = number) -> tuple[Any, Any]:
             if number % 3 == 0:
                 return (await value(session, "select batchq.enqueue('a', dedupe_key => 'k')"), None)
             row = await (await session.execute(one.encode())).fetchone()
             assert row is not None
-            return row
+            return (row[0], row[1])
 
-        async def end(session: Connection) -> None:
+        async def end(session: Connection) -> tuple[Any, Any]:
             await session.execute(
                 "select batchq.complete(job_id, lease_id) from batchq.lease(n => 10)"
             )
+            return (None, None)
 
         before = set(await column(conn, "select id from batchq.job"))
         calls = [call(session) for session in sessions[1:]]
         if finish:
-            *answers, _ = await asyncio.gather(*calls, end(sessions[0]))
-        else:
-            answers = list(await asyncio.gather(*calls))
+            calls.append(end(sessions[0]))
+        answers = [answer for answer in await asyncio.gather(*calls) if answer[0] is not None]
         made = set(await column(conn, "select id from batchq.job")) - before
         assert {job_id for job_id, _ in answers} <= before | made
         news = [job_id for job_id, is_new in answers if is_new]
@@ -200,6 +200,12 @@ async def test_f027_shuffled_keys_do_not_deadlock(connect: Connect, conn: Connec
 # --- recovery: F011
 
 
+async def maintained(conn: Connection) -> dict[str, int]:
+    """What a call of maintain did, by task."""
+    rows = await (await conn.execute("select task, done from batchq.maintain()")).fetchall()
+    return dict(rows)
+
+
 async def test_f011_a_locked_lease_does_not_stop_reaping(
     connect: Connect, conn: Connection
 ) -> None:
@@ -232,9 +238,7 @@ async def test_f011_whoever_dies_while_reaping_holds_up_nobody(
         assert tasks == [], "what somebody is doing is skipped, not waited for"
     await value(conn, "select pg_terminate_backend(%s, 5000)", dying.info.backend_pid)
     await conn.execute("update batchq.upkeep set next_at = batchq._now()")
-    done = dict(
-        await (await conn.execute("select task, done from batchq.maintain()")).fetchall()
-    )
+    done = await maintained(conn)
     assert done["reap"] == 5
 
 
@@ -246,9 +250,7 @@ async def test_f011_a_task_held_for_long_is_done_all_the_same(
     await conn.execute("update batchq.upkeep set next_at = batchq._now() - interval '31 s'")
     await stuck.execute("begin; select from batchq.upkeep for update")
     await conn.execute("update batchq.leased set lease_until = batchq._now()")
-    done = dict(
-        await (await conn.execute("select task, done from batchq.maintain()")).fetchall()
-    )
+    done = await maintained(conn)
     assert done["reap"] == 1
 
 
@@ -289,7 +291,7 @@ async def test_b13_f030_a_job_lives_and_dies_with_its_transaction(
 async def rung(listener: Connection, other: Connection) -> list[str]:
     """What has rung so far: notifications come in the order of commits, so up to one of ours."""
     await other.execute("notify batchq, 'end'")
-    bells = []
+    bells: list[str] = []
     async for notification in listener.notifies(timeout=10):
         if notification.payload == "end":
             return bells
@@ -302,7 +304,7 @@ RINGING = {
     "enqueue": "select batchq.enqueue('a')",
     "enqueue with a priority": "select batchq.enqueue('a', priority => 5)",
     "enqueue for later": "select batchq.enqueue('a', delay => '1 h')",
-    "enqueue_many": "select batchq.enqueue_many((select jsonb_agg('{\"kind\": \"a\"}'::jsonb) "
+    "enqueue_many": 'select batchq.enqueue_many((select jsonb_agg(\'{"kind": "a"}\'::jsonb) '
     "from generate_series(1, 10000)))",
     "replace": "select batchq.enqueue('a', dedupe_key => 'k', on_duplicate => 'replace')",
     "release": "select batchq.release(1, 1)",
@@ -561,9 +563,7 @@ async def test_f041_no_call_leaves_a_lock_or_a_setting_behind(
     assert await (await conn.execute(settings)).fetchall() == before
 
 
-async def test_f041_a_cancelled_enqueue_leaves_no_lock(
-    connect: Connect, conn: Connection
-) -> None:
+async def test_f041_a_cancelled_enqueue_leaves_no_lock(connect: Connect, conn: Connection) -> None:
     watcher = await connect()
     await conn.execute("set statement_timeout = '1 ms'")
     cancelled = 0
@@ -580,7 +580,7 @@ async def test_f041_a_cancelled_enqueue_leaves_no_lock(
 async def test_f077_everything_works_under_a_publication_for_all_tables(conn: Connection) -> None:
     await conn.execute("create table without_key (a integer)")
     await conn.execute("insert into without_key values (1)")
-    conn.add_notice_handler(lambda notice: None)
+    conn.add_notice_handler(lambda _: None)
     await conn.execute("create publication everything for all tables")
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
         await conn.execute("update without_key set a = 2")

@@ -1,7 +1,7 @@
 """The life of jobs in plain Python: what batchq must answer to one session under a set clock.
 
 Times and spans are whole microseconds, times from an arbitrary start. A call that batchq must
-refuse raises Refused and changes nothing.
+refuse raises RefusedError and changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Pair = tuple[int, int]
 Spec = dict[str, Any]
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """batchq answers with this SQLSTATE."""
 
     def __init__(self, code: str) -> None:
@@ -170,7 +170,7 @@ class Model:
         self.jobs[job_id] = job
 
     def replace(self, spec: Spec, job_id: int) -> None:
-        job = self.jobs[job_id] if job_id in self.jobs else None
+        job = self.jobs.get(job_id)
         if job is None or job.state not in ("ready", "scheduled"):
             return
         job.payload = spec.get("payload", {})
@@ -212,9 +212,9 @@ class Model:
     def cancel(self, job_id: int, reason: str | None) -> str:
         job = self.jobs.get(job_id)
         if job is None:
-            raise Refused("JQ003")
+            raise RefusedError("JQ003")
         if job.state in ("completed", "failed"):
-            raise Refused("JQ005")
+            raise RefusedError("JQ005")
         if job.state == "leased":
             job.stopping = True
             job.reason = job.reason or reason
@@ -264,7 +264,7 @@ class Model:
     def snooze(self, pair: Pair, delay: int | None) -> str:
         job = self.leased(pair)
         if job is None:
-            raise Refused("JQ004")
+            raise RefusedError("JQ004")
         if job.stopping:
             self._finish(job, "cancelled", pair)
             return job.state
@@ -282,16 +282,15 @@ class Model:
             return None, "lost"
         if job.deadline is not None and job.deadline <= self.now:
             return job.lease_until, "timed_out"
-        job.lease_until = self.now + (
-            lease_for or self.queue(job.queue).lease_for or DEFAULT_LEASE
-        )
+        job.lease_until = self.now + (lease_for or self.queue(job.queue).lease_for or DEFAULT_LEASE)
         return job.lease_until, "cancelled" if job.stopping else "extended"
 
-    def progress(self, pair: Pair, progress: Any) -> None:
+    def progress(self, pair: Pair, progress: Any) -> str:
         job = self.leased(pair)
         if job is None:
-            raise Refused("JQ004")
+            raise RefusedError("JQ004")
         job.progress = progress
+        return ""
 
     # operator
 
@@ -311,9 +310,9 @@ class Model:
     ) -> int:
         for job_id in job_ids or ():
             if job_id not in self.jobs:
-                raise Refused("JQ003")
+                raise RefusedError("JQ003")
             if self.jobs[job_id].state in ("leased", "completed", "cancelled"):
-                raise Refused("JQ005")
+                raise RefusedError("JQ005")
         chosen = self._chosen("failed", job_ids, queue, n)
         for ordinal, job in enumerate(chosen):
             job.attempts = 0
@@ -395,7 +394,7 @@ class Model:
     def _asked_twice(self, pair: Pair, *fitting: str) -> str:
         ended = self.ended.get(pair)
         if ended is None or ended not in fitting:
-            raise Refused("JQ004")
+            raise RefusedError("JQ004")
         return ended
 
     def _end_attempt(self, job: Job, error: str, permanent: bool, retry_in: int | None) -> None:

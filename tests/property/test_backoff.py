@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -123,16 +124,12 @@ def test_f068_bound_never_falls_and_ends_at_the_cap(session: Session) -> None:
     search()
 
 
-def check_bounds(
-    bounds: list[float], backoff: str, base: float, factor: float, cap: float
-) -> None:
+def check_bounds(bounds: list[float], backoff: str, base: float, factor: float, cap: float) -> None:
     """`bounds` are those of attempts 0 … 5,000, in seconds; so are base and cap."""
     first = min(base, cap)
     assert all(math.isfinite(bound) and 0 <= bound <= cap for bound in bounds)
     assert bounds[0] == bounds[1] == pytest.approx(first)
-    assert all(
-        after >= before * (1 - 1e-12) for before, after in zip(bounds, bounds[1:], strict=False)
-    )
+    assert all(after >= before * (1 - 1e-12) for before, after in pairwise(bounds))
     if backoff == "fixed" or base == 0:
         assert set(bounds) == {bounds[0]}
     elif first > 0:
@@ -152,7 +149,7 @@ def test_b33_waits_of_2000_failures_are_uniform(session: Session) -> None:
     fail_all(session, "q", 2000)
     drawn = waits(session, "q")
     assert len(set(drawn)) > 1990
-    assert 0 <= drawn[0]
+    assert drawn[0] >= 0
     assert drawn[-1] <= 8
     assert sum(drawn) / 2000 == pytest.approx(4, rel=0.05)
     assert is_uniform(drawn, 8)
@@ -183,7 +180,7 @@ def test_f069_no_second_holds_more_than_a_twentieth(session: Session, by: str) -
         fail_all(session, "q", 1000)
     drawn = waits(session, "q")
     assert len(drawn) == 1000
-    assert 0 <= drawn[0]
+    assert drawn[0] >= 0
     assert drawn[-1] <= 40
     assert max(Counter(int(wait) for wait in drawn).values()) <= 50
     assert is_uniform(drawn, 40)
@@ -203,9 +200,7 @@ def test_a18_exponential_without_jitter_is_exact(session: Session) -> None:
 @pytest.mark.parametrize("by", ["job", "queue"])
 def test_a19_fixed_is_exact(session: Session, by: str) -> None:
     if by == "queue":
-        session.execute(
-            "select batchq.set_queue('q', backoff => 'fixed', backoff_base => '10 s')"
-        )
+        session.execute("select batchq.set_queue('q', backoff => 'fixed', backoff_base => '10 s')")
         enqueue(session, "q", 1, "max_attempts => 4")
     else:
         enqueue(session, "q", 1, "max_attempts => 4, backoff => 'fixed', backoff_base => '10 s'")

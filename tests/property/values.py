@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ def nested(depth: int) -> str:
 
 
 # what UTF-8 can write and PostgreSQL stores: all but surrogates and NUL
-characters = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
+characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 ODD_TEXTS = [
     "", " ", "\n", "%s", "%", "a/b", 'My"Queue', "a';drop table x;--", "\\", "{}", "null",
     "NULL", "$1", "Ünïcödé", "очередь", "队列", "قائمة", "🐘👩‍👩‍👧", "e\u0301", "\u202e", "\ufffe",
@@ -147,7 +148,7 @@ SANE_BY_NAME: dict[str, Text] = {
 }
 
 
-def array_literal(items: list[str | None]) -> str:
+def array_literal(items: Sequence[str | None]) -> str:
     def quoted(item: str | None) -> str:
         if item is None:
             return "NULL"

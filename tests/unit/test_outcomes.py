@@ -250,6 +250,7 @@ def test_f047_outcomes_can_be_tried_one_by_one_and_turned_into_failures() -> Non
     singles = outcomes.singly()
     assert [len(single) for single in singles] == [1, 1, 1]
     assert [single.is_failure() for single in singles] == [False, True, False]
+    assert not Outcomes(failed=[(1, 8, "e", False, timedelta(1))]).is_failure()
     refused = singles[0].as_failure("refused\0")
     assert refused.failed == [(1, 8, "refused\ufffd", True, None)]
     assert refused.is_failure()

@@ -1,5 +1,5 @@
 begin;
-select plan(46);
+select plan(47);
 \ir ../clock.psql
 
 select batchq.set_queue('q', 5, '7 s', '30 s', 'fixed', '3 s', 1.5, '1 h', 'none') \g /dev/null
@@ -13,6 +13,8 @@ select is(row(q.*)::text, row('q', 6::smallint, interval '7 s', interval '30 s',
                               interval '1 h', 'none', null, null, null)::text,
                               'a value that is null stays as it was') from batchq.queue q
                               where q.queue = 'q';
+select batchq.set_queue('q', timeout => '7 s') \g /dev/null
+select is(q.max_attempts, 6::smallint, 'whichever it is') from batchq.queue q where q.queue = 'q';
 select batchq.set_queue('q', timeout => '8 s', reset => true) \g /dev/null
 select is(row(q.*)::text, row('q', null, interval '8 s', null, null, null, null, null, null, null,
     null, null)::text, 'reset first sets all to none')

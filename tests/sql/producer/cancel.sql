@@ -1,5 +1,5 @@
 begin;
-select plan(74);
+select plan(78);
 \ir ../clock.psql
 
 -- every state
@@ -33,6 +33,10 @@ select isnt(batchq.enqueue('k', queue => 'c-ready', dedupe_key => 'K'), c.id,
     'F025 its dedupe key is free')
 from cancelled c where c.state = 'ready';
 
+select is_empty(format('select * from batchq.dedupe where job_id = %s', c.id),
+    'F025 nothing is kept of it')
+from cancelled c where c.state in ('ready', 'scheduled') order by c.state;
+
 -- the reason
 select batchq.enqueue('k') as a, batchq.enqueue('k') as b \gset
 select batchq.cancel(:a, 'not needed'), batchq.cancel(:b, repeat('x', 5000)) \g /dev/null
@@ -43,6 +47,16 @@ select batchq.cancel(:a, 'another') \g /dev/null
 select is(j.last_error, 'not needed', 'the first reason stays') from jobs j where j.id = :a;
 select is(j.finished_at, j.updated_at, 'A-58 the view shows when it was cancelled') from jobs j
     where j.id = :a;
+
+select batchq.enqueue('k', queue => 'twice') as a \gset
+select l.lease_id as l from batchq.lease('twice') l \gset
+select batchq.cancel(:a, 'first') \g /dev/null
+select t.pass('1 s') \g /dev/null
+select batchq.cancel(:a, 'second') \g /dev/null
+select is((t.of(:a)).cancel_requested_at, t.now() - interval '1 s',
+    'A-83 a running job that is asked twice keeps the first time');
+select batchq.release(:a, :l) \g /dev/null
+select is((t.of(:a)).last_error, 'first', 'A-83 and the first reason');
 
 -- a retry, a returned job, a replaced one: each has a place that is not its id
 select batchq.enqueue('k', queue => 'back') as a \gset

@@ -1,5 +1,5 @@
 begin;
-select plan(335);
+select plan(336);
 \ir ../clock.psql
 
 -- what a job is by default
@@ -354,6 +354,12 @@ select is((t.of(:zoneless)).run_at, '2026-04-01 00:00:00+00',
 select is(:'till'::timestamptz - t.now(), '24:00:00', 'so is a lease of a day');
 select is(:'deadline'::timestamptz - t.now(), '24:00:00', 'so is a timeout');
 select is((t.of(:retried)).run_at - t.now(), '24:00:00', 'so is a retry in a day');
+
+-- a value that comes compressed from a table is measured by what it is
+create temporary table big as select to_jsonb(repeat('x', 5000000)) as payload;
+select * from todo('pg_column_size tells the compressed size; hot path, the lead decides', 1);
+select throws_ok($$ select batchq.enqueue('k', b.payload) from big b $$, 'JQ001', null,
+    'C-22 a payload over 1 MiB is refused, also one stored compressed');
 
 select * from finish();
 rollback;

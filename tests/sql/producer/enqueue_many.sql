@@ -1,5 +1,5 @@
 begin;
-select plan(246);
+select plan(247);
 \ir ../clock.psql
 
 -- the answer and the order
@@ -211,6 +211,12 @@ select
 select is(t.job(:a) || ' ' || t.wait(:a) || ' ' || t.job(:b), 'scheduled:0 00:00:30 ready:0',
     'C-6 replace moves each to its new time');
 select is((t.of(:a)).headers, '{"h": 1}', 'C-6 with its new headers');
+
+select job_id as a from batchq.enqueue_many('[{"kind": "k", "queue": "last", "dedupe_key": "K"},
+    {"kind": "k", "queue": "last", "dedupe_key": "K", "payload": 1, "on_duplicate": "replace"},
+    {"kind": "k", "queue": "last", "dedupe_key": "K", "payload": 2, "on_duplicate": "replace"}]')
+where ordinal = 1 \gset
+select is((t.of(:a)).payload, '2', 'C-6 of two that replace one job in a batch the last wins');
 
 -- time
 select is(string_agg(t.job(job_id), ' ' order by ordinal), 'ready:0 ready:0 scheduled:0 ready:0',

@@ -1,5 +1,5 @@
 begin;
-select plan(56);
+select plan(58);
 \ir ../clock.psql
 
 -- everything at once
@@ -66,6 +66,14 @@ select is(string_agg(l.lease_id::text, ' ' order by l.job_id), '3 2 1',
     'and names the lease as it was handed in') from lost l where l.job_id < 0;
 select is(string_agg(t.job(w.job_id), ' ' order by place), 'completed:1 scheduled:1 leased:1',
     'good ones among them are settled') from w where event = 'leased';
+
+-- order of queues
+select batchq.enqueue('k', to_jsonb(q || i), q) from unnest(array['qa', 'qb']) q,
+    generate_series(1, 2) i \g /dev/null
+select results_eq($$ select payload from batchq.settle_and_lease('{qb,qa}', 1) $$,
+    array['"qb1"'::jsonb], 'A-46 a later queue is not looked at when the first gives enough');
+select results_eq($$ select payload from batchq.settle_and_lease('{qb,qa}', 2) $$,
+    array['"qb2"', '"qa1"']::jsonb[], 'A-46 only for what the first has not');
 
 -- sleep
 select results_eq($$ select event, timeout from batchq.settle_and_lease('{none}', 1) $$,
