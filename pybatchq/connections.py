@@ -14,7 +14,11 @@ from pybatchq.errors import BatchqError, VersionMismatchError
 
 CONNECT_TIMEOUT_S = 10
 FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 6.0
+SHORT_PAUSE_S = 2.0
+LONG_PAUSE_S = 10.0
+# Short pauses for about 20 s: whoever restarts a server wants its workers back at once. And never
+# more than 20 attempts in a minute.
+SHORT_PAUSES = 15
 MIGRATION = 1
 # A peer that vanished without a word is noticed within 25 s, also by a socket nobody writes to.
 KEEPALIVE: dict[str, str] = {
@@ -27,13 +31,31 @@ KEEPALIVE: dict[str, str] = {
 log = logging.getLogger("pybatchq")
 
 
+class Pauses:
+    """How long to wait after one more failure: growing, capped, with jitter."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def next_s(self) -> float:
+        if self._failures < SHORT_PAUSES:
+            bound = min(SHORT_PAUSE_S, FIRST_PAUSE_S * 2.0**self._failures)
+        else:
+            bound = LONG_PAUSE_S
+        self._failures += 1
+        return bound * random.uniform(0.85, 1.0)
+
+    def worked(self) -> None:
+        """The next failure is a first one again."""
+        self._failures = 0
+
+
 class Connector:
     """Opens connections to one server, with growing pauses while it cannot be reached."""
 
     def __init__(self, dsn: str, name: str) -> None:
         self._dsn = dsn
         self._name = name
-        self._failures = 0
         self._opening = asyncio.Lock()
         given = conninfo_to_dict(dsn)
         self._options = {k: v for k, v in KEEPALIVE.items() if k not in given}
@@ -46,6 +68,7 @@ class Connector:
 
         One at a time, so that a server that is away is asked once, not once a connection.
         """
+        pauses = Pauses()
         async with self._opening:
             while True:
                 try:
@@ -57,22 +80,12 @@ class Connector:
                         application_name=f"batchq-worker {purpose} {self._name}"[:63],
                     )
                 except psycopg.OperationalError as error:
-                    pause = self.pause()
+                    pause = pauses.next_s()
                     log.warning(
                         "database unreachable: trying again",
                         extra={"pause_s": round(pause, 2), "error": " ".join(str(error).split())},
                     )
                     await asyncio.sleep(pause)
-
-    def worked(self) -> None:
-        """A call was answered, which a new connection alone does not promise: pauses start anew."""
-        self._failures = 0
-
-    def pause(self) -> float:
-        """How long to wait after one more failure: growing, capped, with jitter."""
-        bound = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self._failures, 16))
-        self._failures += 1
-        return bound * random.uniform(0.7, 1.0)
 
 
 async def check_version(conn: calls.Connection) -> None:

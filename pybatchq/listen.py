@@ -15,7 +15,7 @@ from typing import TypeVar
 import psycopg
 
 from pybatchq import calls
-from pybatchq.connections import Connector
+from pybatchq.connections import Connector, Pauses
 
 CALL_TIMEOUT_S = 2.0
 R = TypeVar("R")
@@ -33,6 +33,7 @@ class Listener:
         self._queues = list(queues)
         self._ring = ring
         self._conn: calls.Connection | None = None
+        self._pauses = Pauses()
         self._watched: int | None = None
         self._lost = asyncio.Event()
         self._busy = asyncio.Lock()
@@ -53,11 +54,11 @@ class Listener:
                 log.warning("doorbell lost: polling until the connection is back")
             except psycopg.Error as error:
                 log.warning("doorbell cannot listen", extra={"error": str(error)})
-                await asyncio.sleep(self._connector.pause())
             finally:
                 self._unwatch()
                 self._conn, self.parked = None, False
                 await conn.close()
+            await asyncio.sleep(self._pauses.next_s())
 
     async def park(self) -> bool:
         """Ask to be woken. False where it cannot be: poll instead."""
@@ -85,10 +86,13 @@ class Listener:
             self._unwatch()
             try:
                 async with asyncio.timeout(CALL_TIMEOUT_S):
-                    return await function(conn, queues=self._queues)
+                    answer = await function(conn, queues=self._queues)
             except (psycopg.Error, TimeoutError):
                 self._lost.set()
                 return default
+            else:
+                self._pauses.worked()
+                return answer
             finally:
                 self._watch()
 

@@ -69,7 +69,9 @@ class Outcomes:
 
     def is_failure(self) -> bool:
         """Whether all that is here are plain failures, without a wait of their own."""
-        return not self.completed and not self.released and all(one[4] is None for one in self.failed)
+        return (
+            not self.completed and not self.released and all(one[4] is None for one in self.failed)
+        )
 
     def as_failure(self, error: str) -> Outcomes:
         """The same leases, failed for good with this error."""

@@ -24,7 +24,7 @@ import psycopg
 
 from pybatchq import attempts, calls
 from pybatchq.attempts import Attempt, UnknownKinds
-from pybatchq.connections import Connector, check_version, is_connection_loss
+from pybatchq.connections import Connector, Pauses, check_version, is_connection_loss
 from pybatchq.errors import BatchqError
 from pybatchq.handlers import Job, Registry, handlers
 from pybatchq.heartbeat import Heartbeat
@@ -38,6 +38,12 @@ SHORT_LOOK_S = 0.005
 GIVE_UP_S = 5.0
 
 log = logging.getLogger("pybatchq")
+
+
+def _why(error: BaseException) -> str:
+    """What the database said, without its context: that is full of SQL."""
+    said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    return said or str(error)
 
 
 class Worker:
@@ -81,6 +87,7 @@ class Worker:
         self._lease_timeout_s = lease_timeout_s
         self._grace_s = grace_s
         self._connector = Connector(dsn, self.name)
+        self._pauses = Pauses()  # between calls that failed, whatever new connections promise
         self._work: calls.Connection | None = None
         self._doorbell = doorbell
         self._listener = Listener(self._connector, self._queues, self._ring)
@@ -93,6 +100,7 @@ class Worker:
         self._look_at = 0.0  # when to look for jobs next; 0: now
         self._rung = False
         self._empty_looks = 0
+        self._asked_at = 0.0  # when the doorbell last answered, or was found dead
         self._unsure = 0  # looks since parking that may have missed a job
         self._stopping = False
         self._stop_by = float("inf")
@@ -180,7 +188,7 @@ class Worker:
                 await calls.next_due(conn, queues=self._queues)  # refuses what is no name
             except psycopg.OperationalError:
                 await conn.close()
-                await asyncio.sleep(self._connector.pause())
+                await asyncio.sleep(self._pauses.next_s())
             except BaseException:
                 await conn.close()
                 raise
@@ -270,7 +278,7 @@ class Worker:
                 lease_for=self._lease_for,
                 **batch.arguments(),
             )
-        self._connector.worked()
+        self._pauses.worked()
         return items
 
     def _start(self, item: WorkItem) -> None:
@@ -331,10 +339,11 @@ class Worker:
             if not (self._doorbell and await self._listener.park()):
                 return self._poll_s
             self._unsure = 1
-        elif not self._unsure:
+        elif not self._unsure and time.monotonic() < self._asked_at + SAFETY_LOOK_S / 2:
             return SAFETY_LOOK_S
         # asked before the look that decides: what is under way then may have missed the parking,
         # what comes later rings
+        self._asked_at = time.monotonic()
         pending = await self._listener.bell_pending()
         self._unsure = self._unsure + 1 if pending else 0
         return self._growing_s(self._unsure) if pending else 0.0
@@ -370,10 +379,10 @@ class Worker:
                     self._outcomes.put_back(single)
                     await self._reconnect(refused)
                 elif not single.is_failure():
-                    self._outcomes.put_back(single.as_failure(f"outcome refused: {refused}"))
+                    self._outcomes.put_back(single.as_failure(f"outcome refused: {_why(refused)}"))
                 else:
                     log.exception("outcome dropped: the database takes neither it nor its error")
-        await asyncio.sleep(self._connector.pause())
+        await asyncio.sleep(self._pauses.next_s())
 
     async def _reconnect(self, error: BaseException) -> None:
         """Leave a connection whose state is not known, and open another one."""
@@ -384,7 +393,7 @@ class Worker:
         if self._work is not None:
             await self._work.close()
             self._work = None
-        await asyncio.sleep(self._connector.pause())
+        await asyncio.sleep(self._pauses.next_s())
         self._work = await self._connector.connect("work")
         self._look_at = 0.0
 

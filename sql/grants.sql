@@ -42,7 +42,9 @@ begin
             where p.pronamespace = 'batchq'::regnamespace
               and (p.proname = any(v_grant.functions) or p.proname = any(array[
                 'errors', 'get_job', 'job_id', 'job_uuid', 'list_jobs', 'stats', 'version'])));
-        if v_grant.role_name in ('batchq_operator', 'batchq_monitor') then
+        if v_grant.role_name = 'batchq_producer' then
+            execute 'grant insert on batchq.jobs to batchq_producer';
+        elsif v_grant.role_name in ('batchq_operator', 'batchq_monitor') then
             execute format('grant select on batchq.jobs to %I', v_grant.role_name);
         end if;
     end loop;

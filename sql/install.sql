@@ -25,6 +25,7 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_xid_passed.sql
 \ir functions/private/_is_free.sql
 \ir functions/private/_name_fits.sql
+\ir functions/private/_size.sql
 \ir functions/private/_matches.sql
 \ir functions/private/_job_fields.sql
 \ir functions/private/_job_fits.sql
@@ -36,6 +37,8 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_add_line.sql
 \ir functions/private/_backoff_wait.sql
 \ir functions/private/_check_floors.sql
+\ir functions/private/_check_lease.sql
+\ir functions/private/_check_list.sql
 \ir functions/private/_check_lists.sql
 \ir functions/private/_check_options.sql
 \ir functions/private/_check_queues.sql
@@ -68,7 +71,6 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_raise.sql
 \ir functions/private/_refuse_item.sql
 \ir functions/private/_refuse_job.sql
-\ir functions/private/_refuse_lease.sql
 \ir functions/private/_release_keys.sql
 \ir functions/private/_replace_duplicates.sql
 \ir functions/private/_replace_pending.sql
@@ -108,6 +110,7 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/operator/redrive.sql
 \ir functions/operator/resume.sql
 \ir functions/operator/set_queue.sql
+\ir functions/private/_write_jobs.sql
 \ir views/jobs.sql
 \ir functions/monitor/errors.sql
 \ir functions/monitor/get_job.sql

@@ -67,3 +67,7 @@ from batchq.outcome o join batchq.job j on j.id = o.job_id and j.segment = o.seg
 comment on view batchq.jobs is
     'One row a job. select status, count(*) from batchq.jobs group by status reads every job kept '
     'in history: fine for a look, too much for a metric; batchq.stats() is for that.';
+
+create or replace trigger write_jobs
+instead of insert or update or delete on batchq.jobs
+for each row execute function batchq._write_jobs();

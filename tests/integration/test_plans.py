@@ -372,7 +372,6 @@ def test_f049_lease_and_complete_20_000_under_an_old_snapshot(held: Explained) -
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.xfail(reason="each beat leaves a dead entry of the job in leased_pkey, and walks them")
 def test_f050_a_heartbeat_costs_the_same_after_2_000(held: Explained) -> None:
     conn = held.conn
     row = conn.execute(

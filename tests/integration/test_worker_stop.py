@@ -446,7 +446,7 @@ async def test_f042_a_worker_whose_run_is_cancelled_hands_its_jobs_back_and_leav
             "select count(*) from pg_stat_activity where datname = current_database()"
             " and application_name like 'batchq-worker%'"
         )
-        return (await cursor.fetchall())[0][0] == 0
+        return bool((await cursor.fetchall())[0][0] == 0)
 
     await until(nobody_is_left)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import functools
 import os
 import signal
 import time
@@ -46,17 +47,17 @@ async def listeners(conn: Connection) -> list[int]:
 
 async def is_parked(conn: Connection) -> bool:
     cursor = await conn.execute(PARKED.encode())
-    return (await cursor.fetchall())[0][0] > 0
+    return bool((await cursor.fetchall())[0][0])
 
 
 async def parked(conn: Connection, spy: Calls) -> None:
-    """Wait until the worker sleeps: parked, looked once more, and asked whether it missed a bell."""
+    """Wait until the worker sleeps: parked, and it has asked for nothing for a while."""
     await until(lambda: is_parked(conn))
+    await until(lambda: is_true(spy.seen[-1][0] < time.monotonic() - 0.08))
 
-    async def asked() -> bool:
-        return spy.seen[-1][1] == "bell_pending" and spy.seen[-1][0] < time.monotonic() - 0.05
 
-    await until(asked)
+async def is_true(value: bool) -> bool:
+    return value
 
 
 async def starts_at_once(conn: Connection, **options: Any) -> None:
@@ -74,32 +75,30 @@ async def test_f036_a_parked_worker_starts_a_job_at_once(
 
 
 GAPS = {
-    "before parking": ("before", "park", 1),
-    "parked, before looking again": ("after", "park", 1),
-    "looking again": ("before", "settle_and_lease", 2),
-    "looked, before asking": ("before", "bell_pending", 1),
-    "asked, before sleeping": ("after", "bell_pending", 1),
-    "first look": ("after", "settle_and_lease", 1),
+    "first look": ("after", "settle_and_lease", "settle_and_lease"),
+    "listening, before parking": ("before", "park", "park"),
+    "parked, before asking": ("after", "park", "park"),
+    "asking": ("before", "bell_pending", "bell_pending"),
+    "asked, before looking": ("after", "bell_pending", "bell_pending"),
+    "looking": ("before", "settle_and_lease", "bell_pending"),
+    "looked, before sleeping": ("after", "settle_and_lease", "bell_pending"),
 }
 
 
-@pytest.mark.parametrize(("side", "function", "nth"), GAPS.values(), ids=GAPS)
-async def test_f036_a_job_enqueued_in_any_gap_starts_at_once(
+@pytest.mark.parametrize(("side", "function", "once"), GAPS.values(), ids=GAPS)
+async def test_f036_a_job_enqueued_in_any_gap_starts_at_once(  # noqa: PLR0917
     db: str,
     conn: Connection,
     monkeypatch: pytest.MonkeyPatch,
     side: str,
     function: str,
-    nth: int,
+    once: str,
 ) -> None:
     spy = Calls(monkeypatch)
     enqueued: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    times = 0
 
     async def enqueue(_: Any) -> None:
-        nonlocal times
-        times += 1
-        if times == nth:
+        if not enqueued.done() and once in [name for _, name in spy.seen]:
             query = "select batchq.enqueue('noop')"
             enqueued.set_result((await (await conn.execute(query)).fetchall())[0][0])
 
@@ -137,7 +136,7 @@ async def test_f030_f036_a_job_committed_late_by_a_transaction_older_than_the_pa
             cursor = await producer.execute("select batchq.enqueue('noop')")
             ((job_id,),) = await cursor.fetchall()
             before = len(spy.seen)
-            await until(lambda seen=before: more_than(spy.seen, seen + 3), within_s=5)
+            await until(functools.partial(more_than, spy.seen, before + 3), within_s=5)
             await producer.execute(ending.encode())
         await ended(conn, job_id, within_s=AT_ONCE_S)
     assert await statuses(conn) == {"completed": 1}
@@ -147,43 +146,44 @@ async def more_than(seen: list[Any], count: int) -> bool:
     return len(seen) > count
 
 
-@pytest.mark.parametrize(
-    "make_ready",
-    ["enqueue", "enqueue_many", "due", "resume", "release", "retry", "reap", "redrive"],
-)
-async def test_f036_whatever_makes_a_job_ready_wakes_a_parked_worker(
-    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch, make_ready: str
-) -> None:
-    """Everything is set up before the worker comes, and happens while it sleeps."""
-    lease = {"lease_for": dt.timedelta(milliseconds=100)}
-    act: Callable[[], Awaitable[Any]]
-    job_id = 0
-    if make_ready in {"release", "retry", "reap", "redrive"}:
-        job_id = await calls.enqueue(conn, "noop", backoff="fixed", backoff_base=dt.timedelta(0))
-        (held,) = await calls.lease(conn, **(lease if make_ready == "reap" else {}))
-        one = {"job_id": job_id, "lease_id": held.lease_id}
-    match make_ready:
+async def make_it_ready(conn: Connection, how: str) -> Callable[[], Awaitable[Any]]:
+    """Set everything up but the last step, and give that."""
+    now = dt.timedelta(0)
+    soon = dt.timedelta(milliseconds=100)
+    match how:
         case "enqueue":
-            act = lambda: calls.enqueue(conn, "noop")  # noqa: E731
+            return functools.partial(calls.enqueue, conn, "noop")
         case "enqueue_many":
-            act = lambda: calls.enqueue_many(conn, jobs=[{"kind": "noop"}])  # noqa: E731
+            return functools.partial(calls.enqueue_many, conn, jobs=[{"kind": "noop"}])
         case "due":
-            act = lambda: calls.enqueue(  # noqa: E731
-                conn, "noop", delay=dt.timedelta(milliseconds=50)
-            )
+            return functools.partial(calls.enqueue, conn, "noop", delay=soon)
         case "resume":
             await calls.pause(conn, queue="default")
             await calls.enqueue(conn, "noop")
-            act = lambda: calls.resume(conn, queue="default")  # noqa: E731
+            return functools.partial(calls.resume, conn, queue="default")
+    job_id = await calls.enqueue(conn, "noop", backoff="fixed", backoff_base=now)
+    (held,) = await calls.lease(conn, lease_for=soon if how == "reap" else None)
+    fail = functools.partial(calls.fail, conn, job_id=job_id, lease_id=held.lease_id, error="e")
+    match how:
         case "release":
-            act = lambda: calls.release(conn, **one)  # noqa: E731
+            return functools.partial(calls.release, conn, job_id=job_id, lease_id=held.lease_id)
         case "retry":
-            act = lambda: calls.fail(conn, **one, error="e")  # noqa: E731
+            return fail
         case "reap":
-            act = lambda: until(lambda: calls.reap(conn))  # noqa: E731
+            return functools.partial(until, functools.partial(calls.reap, conn))
         case _:
-            await calls.fail(conn, **one, error="e", permanent=True)
-            act = lambda: calls.redrive(conn, job_ids=[job_id])  # noqa: E731
+            await fail(permanent=True)
+            return functools.partial(calls.redrive, conn, job_ids=[job_id])
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["enqueue", "enqueue_many", "due", "resume", "release", "retry", "reap", "redrive"],
+)
+async def test_f036_whatever_makes_a_job_ready_wakes_a_parked_worker(
+    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    act = await make_it_ready(conn, how)
     spy = Calls(monkeypatch)
     async with working(db, testing.registry(), **NEVER_POLLS):
         await parked(conn, spy)
@@ -219,7 +219,7 @@ async def test_f031_a_lost_listener_is_replaced_and_nothing_is_missed(
             (lost,) = await listeners(conn)
             assert await kill_sessions(conn, "batchq-worker listen%") == 1
             await starts_at_once(conn)  # enqueued while nobody listens
-            await until(lambda lost=lost: is_another(conn, lost), within_s=2)
+            await until(functools.partial(is_another, conn, lost), within_s=2)
             await parked(conn, spy)
             await starts_at_once(conn)
     warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
@@ -283,9 +283,7 @@ async def test_f039_a40_without_a_doorbell_jobs_are_found_by_polling(
     db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spy = Calls(monkeypatch)
-    async with working(
-        db, testing.registry(), doorbell=False, poll_s=0.3, reap_every_s=60
-    ):
+    async with working(db, testing.registry(), doorbell=False, poll_s=0.3, reap_every_s=60):
         await starts_at_once(conn)
         at = time.monotonic()
         await asyncio.sleep(1.2)  # idle for four polls
@@ -341,9 +339,7 @@ async def test_f051_a_due_job_that_others_hold_makes_no_worker_spin(
         await ended(conn, job_id, within_s=AT_ONCE_S)
 
 
-async def test_f037_a_stream_of_rings_starves_nobody(
-    db: str, connect: Connect
-) -> None:
+async def test_f037_a_stream_of_rings_starves_nobody(db: str, connect: Connect) -> None:
     conn, ringer = await connect(), await connect()
     await calls.enqueue_many(conn, jobs=[{"kind": "noop"}] * 1000)
     async with working(db, testing.registry(), **NEVER_POLLS):
@@ -390,13 +386,11 @@ async def test_a79_parked_workers_ask_once_each_for_one_job(
 
     async with contextlib.AsyncExitStack() as stack:
         for number in range(8):
-            await stack.enter_async_context(
-                working(db, registry, name=f"w{number}", **NEVER_POLLS)
-            )
+            await stack.enter_async_context(working(db, registry, name=f"w{number}", **NEVER_POLLS))
 
         async def all_parked() -> bool:
             cursor = await conn.execute(PARKED.encode())
-            return (await cursor.fetchall())[0][0] == 8
+            return bool((await cursor.fetchall())[0][0] == 8)
 
         await until(all_parked)
         await parked(conn, spy)

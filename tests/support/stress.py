@@ -281,7 +281,11 @@ async def sweep_all_the_time(conn: Connection) -> None:
     """
     cursor = await conn.execute("select pg_get_functiondef('batchq._sweep'::regproc)")
     (source,) = await cursor.fetchone() or ("",)
-    for text, instead in (("500::bigint else 500000", "0::bigint else 0"), ("'0.5 s'", "'0 s'")):
+    for text, instead in (
+        ("500::bigint else 500000", "0::bigint else 0"),
+        ("'0.1 s' else '2 s'", "'0 s' else '0 s'"),
+        ("'0.5 s'", "'0 s'"),
+    ):
         assert text in source, f"_sweep has changed: no {text} in it"
         source = source.replace(text, instead)
     await conn.execute(source.encode())

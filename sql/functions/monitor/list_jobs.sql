@@ -57,7 +57,8 @@ begin
           from unnest(v_states) as s(state)
           cross join lateral batchq._newest_jobs(
               s.state, list_jobs.kind, list_jobs.queue, list_jobs.created_after,
-              list_jobs.created_before, list_jobs.n, coalesce(list_jobs.before_id, 9223372036854775807)) i(id)
+              list_jobs.created_before, list_jobs.n,
+              coalesce(list_jobs.before_id, 9223372036854775807)) i(id)
           order by i.id desc
           limit list_jobs.n) c;
     return query

@@ -7,7 +7,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $pause$
 begin
-    perform batchq._refuse_lease(queue, 1, null);
+    perform batchq._check_lease(queue);
     insert into batchq.queue as q (queue, paused_at, paused_by, pause_reason)
     values (pause.queue, batchq._now(), session_user, left(pause.reason, 1000))
     on conflict on constraint queue_pkey do update

@@ -7,7 +7,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $resume$
 begin
-    perform batchq._refuse_lease(queue, 1, null);
+    perform batchq._check_lease(queue);
     update batchq.queue q
     set paused_at = null, paused_by = null, pause_reason = null
     where q.queue = resume.queue;

@@ -21,7 +21,7 @@ begin
     perform batchq._check_options(
         null, null, max_attempts, timeout, null, null, null, null, backoff, backoff_base,
         backoff_factor, backoff_cap, backoff_jitter, null);
-    perform batchq._refuse_lease(queue, 1, lease_for);
+    perform batchq._check_lease(queue, lease_for => lease_for);
     if reset then
         update batchq.queue q
         set max_attempts = null, timeout = null, lease_for = null, backoff = null,

@@ -68,7 +68,7 @@ begin
          backoff_jitter is null or backoff_jitter in ('full', 'none')),
         ('headers', left(headers::text, 40), 'give a JSON object of at most 64 KiB',
          headers is null
-         or (jsonb_typeof(headers) = 'object' and pg_column_size(headers) <= 65536))
+         or (jsonb_typeof(headers) = 'object' and batchq._size(headers) <= 65536))
     ) as c(name, value, rule, fits)
     where not c.fits
     limit 1;

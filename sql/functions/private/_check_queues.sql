@@ -16,7 +16,7 @@ begin
     end if;
     foreach v_queue in array _check_queues.queues loop
         if not batchq._name_fits(v_queue) then
-            perform batchq._refuse_lease(v_queue, 1, null);
+            perform batchq._check_lease(v_queue);
         end if;
     end loop;
 end

@@ -34,5 +34,5 @@ return coalesce(
     and (backoff_cap is null or batchq._span_fits(backoff_cap, '0', '365 days'))
     and (backoff_jitter is null or backoff_jitter in ('full', 'none'))
     and (headers is null
-         or (jsonb_typeof(headers) = 'object' and pg_column_size(headers) <= 65536)),
+         or (jsonb_typeof(headers) = 'object' and batchq._size(headers) <= 65536)),
     false);

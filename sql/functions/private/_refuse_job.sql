@@ -25,7 +25,7 @@ begin
          batchq._name_fits(queue)),
         ('payload', coalesce(jsonb_typeof(payload), 'null'),
          'give any JSON value but null, at most 1 MiB',
-         coalesce(payload <> 'null' and pg_column_size(payload) <= 1048576, false)),
+         coalesce(payload <> 'null' and batchq._size(payload) <= 1048576, false)),
         ('priority', priority::text, 'give an integer from -32768 to 32767, higher first',
          coalesce(priority between -32768 and 32767, false))
     ) as c(name, value, rule, fits)

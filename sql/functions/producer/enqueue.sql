@@ -106,10 +106,11 @@ run_at or delay: the earliest start, at most 10 years ahead for delay and before
 time in the past means now. max_attempts: 1 to 32767; else the queue's, else 3.
 timeout: the longest one attempt may run, 10 ms to 365 days; else the queue's, else none.
 dedupe_key: 1 to 1024 bytes. While another job of the queue holds it, no new job is made and the
-id of that one is returned. dedupe_scope: 'unfinished' (default: held until the job is completed,
-dead or cancelled) or 'pending' (held until it is leased). dedupe_for: held at least that long,
-also past the job's end. on_duplicate: 'return' (default) leaves the first job as it is; 'replace'
-gives it the new payload, headers and time if it is still pending, in its old place.
+id of that one is returned. dedupe_scope: which other jobs count: 'unfinished' (default), pending
+and running ones; 'pending', not those that run already, so that one follow-up is made.
+dedupe_for: held at least that long, also past the job's end. on_duplicate: 'return' (default)
+leaves the first job as it is; 'replace' gives it the new payload, headers and time if it is still
+pending, in its old place.
 backoff: 'exponential' or 'fixed'; backoff_base, backoff_cap: 0 to 365 days; backoff_factor: 1 to
 100; backoff_jitter: 'full' or 'none'. Each else the queue's, else exponential from 10 s by 2 up
 to 1 h with full jitter ('fixed' has none unless asked for).

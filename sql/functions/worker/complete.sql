@@ -22,7 +22,7 @@ as $complete$
 declare
     v_keyed boolean;
 begin
-    if pg_column_size(result) > 1048576 then
+    if batchq._size(result) > 1048576 then
         perform batchq._raise('JQ001', format('result of job %s is over 1 MiB', job_id),
             'store it elsewhere and return where it is');
     end if;

@@ -35,7 +35,7 @@ begin
             select l.ctid as lease
             from batchq.leased l
             where l.job_id = a.job_id and l.lease_id = a.lease_id
-              and coalesce(pg_column_size(a.result) <= 1048576, true)
+              and coalesce(batchq._size(a.result) <= 1048576, true)
             limit 1
             for update skip locked
         ) m
@@ -61,7 +61,7 @@ begin
         select u.job_id, u.lease_id,
                case when u.reason = 'deferred' and exists (
                         select from unnest(job_ids, results) as a(job_id, result)
-                        where a.job_id = u.job_id and pg_column_size(a.result) > 1048576)
+                        where a.job_id = u.job_id and batchq._size(a.result) > 1048576)
                     then 'too_large' else u.reason end
         from batchq._unsettled(job_ids, lease_ids, '{completed}') u;
     end if;

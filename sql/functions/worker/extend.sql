@@ -28,7 +28,7 @@ begin
     perform pg_current_xact_id();
     v_now := batchq._now();
     perform batchq._check_lists(cardinality(job_ids), cardinality(lease_ids), null);
-    perform batchq._refuse_lease('x', 1, lease_for);
+    perform batchq._check_lease('any', lease_for => lease_for);
     return query
     with asked as materialized (
         select a.* from unnest(job_ids, lease_ids) with ordinality as a(job_id, lease_id, ordinal)

@@ -31,6 +31,8 @@ begin
     perform batchq._check_lists(v_n, cardinality(lease_ids), cardinality(errors));
     perform batchq._check_lists(v_n, v_n, cardinality(permanents));
     perform batchq._check_waits(v_n, retry_ins);
+    perform batchq._check_list(errors), batchq._check_list(permanents),
+            batchq._check_list(retry_ins);
     select array_agg(m.lease), array_agg(errors[m.ordinal]), array_agg(permanents[m.ordinal]),
            array_agg(retry_ins[m.ordinal])
     into v_leases, v_errors, v_permanents, v_retry_ins

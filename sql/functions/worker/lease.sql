@@ -39,10 +39,8 @@ declare
     v_count integer;
 begin
     if not coalesce(batchq._name_fits(queue) and n between 1 and 10000
-                    and (lease_for is null or batchq._span_fits(lease_for, '0.1 s', '1 day')),
-                    false)
-    then
-        perform batchq._refuse_lease(queue, n, lease_for);
+                    and num_nonnulls(worker, lease_for) = 0, false) then
+        perform batchq._check_lease(queue, n, worker, lease_for);
     end if;
     while v_got < n loop
         select f.*, q.paused_at, q.lease_for into v_floor
@@ -107,8 +105,9 @@ became ready. Each comes with a lease: the right to run it until lease_until. Jo
 session is taking are skipped, not waited for. Due scheduled jobs become ready first. An empty
 answer is exact: no committed job was there to take. An attempt is counted for each job.
 
-queue: 1 to 255 characters. n: 1 to 10,000. worker: a name for people to read; ownership hangs on
-lease_id alone. lease_for: 0.1 s to 1 day; else the queue's, else 60 s. Renew a lease with extend
+queue: 1 to 255 characters. n: 1 to 10,000. worker: a name for people to read, at most 255
+characters; ownership hangs on lease_id alone. lease_for: 0.1 s to 1 day; else the queue's,
+else 60 s. Renew a lease with extend
 before a third of it has passed, end it with complete, fail, release or snooze.
 
 Returns: leased_job rows, best first; none if there is nothing to do or the queue is paused.

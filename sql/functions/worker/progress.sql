@@ -10,7 +10,7 @@ set jit = off
 set enable_seqscan = off
 as $progress$
 begin
-    if pg_column_size(progress) > 65536 then
+    if batchq._size(progress) > 65536 then
         perform batchq._raise('JQ001', format('progress of job %s is over 64 KiB', job_id),
             'keep it short');
     end if;

@@ -21,7 +21,8 @@ declare
 begin
     perform batchq._check_lists(
         cardinality(job_ids), cardinality(lease_ids), cardinality(progress));
-    if exists (select from unnest(progress) as p(value) where pg_column_size(p.value) > 65536) then
+    perform batchq._check_list(progress);
+    if exists (select from unnest(progress) as p(value) where batchq._size(p.value) > 65536) then
         perform batchq._raise('JQ001', 'progress is over 64 KiB', 'keep it short');
     end if;
     with mine as materialized (

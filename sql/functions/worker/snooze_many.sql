@@ -25,6 +25,7 @@ declare
 begin
     perform batchq._check_lists(v_n, cardinality(lease_ids), null);
     perform batchq._check_waits(v_n, delays);
+    perform batchq._check_list(delays);
     select array_agg(m.lease), array_agg(delays[m.ordinal]), array_agg(m.ordinal)
     into v_leases, v_delays, v_taken
     from batchq._lock_leases(job_ids, lease_ids) m;

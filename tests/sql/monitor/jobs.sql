@@ -42,8 +42,8 @@ select ok(bool_and((finished_at is not null) = (status in ('completed', 'failed'
     'C-12 finished_at is of what is over') from jobs;
 select is((select (batchq.get_job(id)).status from made where state = 'completed'), 'completed',
     'A-71 get_job says the same');
-select throws_ok($$ update jobs set status = 'pending' $$, '55000', null, 'UPDATE is refused');
-select throws_ok($$ delete from jobs $$, '55000', null, 'DELETE is refused');
+select throws_ok($$ update jobs set status = 'pending' $$, 'JQ005', null, 'UPDATE is refused');
+select throws_ok($$ delete from jobs $$, 'JQ005', null, 'DELETE is refused');
 select throws_ok($$ insert into batchq.outcome (job_id, finished_at, segment, attempt,
     state) values (1, now(), 0, 1, 'done') $$, '23514', null, 'A-51 no other word can be stored');
 

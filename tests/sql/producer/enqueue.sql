@@ -357,7 +357,6 @@ select is((t.of(:retried)).run_at - t.now(), '24:00:00', 'so is a retry in a day
 
 -- a value that comes compressed from a table is measured by what it is
 create temporary table big as select to_jsonb(repeat('x', 5000000)) as payload;
-select * from todo('pg_column_size tells the compressed size; hot path, the lead decides', 1);
 select throws_ok($$ select batchq.enqueue('k', b.payload) from big b $$, 'JQ001', null,
     'C-22 a payload over 1 MiB is refused, also one stored compressed');
 

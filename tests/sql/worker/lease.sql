@@ -1,5 +1,5 @@
 begin;
-select plan(69);
+select plan(70);
 \ir ../clock.psql
 
 -- what is handed out
@@ -168,9 +168,10 @@ select is((t.of(:a)).attempts, 1, 'F002 and after redrive attempts count from 1'
 
 -- F022 F064 the worker's name is only shown
 select batchq.enqueue('k', queue => 'w') from generate_series(1, 3) \g /dev/null
-select is(t.code(format('select * from batchq.lease(''w'', worker => %L)', v)), 'ok',
-    format('F064 worker %L is taken', left(v, 10)))
-from unnest(array['', E'a"b\n'';--', repeat('w', 10000)]) v;
+select is(t.code(format('select * from batchq.lease(''w'', worker => %L)', v)), x,
+    format('F064 worker %L: %s', left(v, 10), x))
+from (values ('', 'ok'), (E'a"b\n'';--', 'ok'), (repeat('ß', 255), 'ok'),
+    (repeat('w', 256), 'JQ001')) w(v, x);
 
 -- queues are apart
 select batchq.enqueue('k', queue => 'b') from generate_series(1, 5) \g /dev/null
