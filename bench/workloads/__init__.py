@@ -13,6 +13,7 @@ from bench.support.context import Bench
 from bench.support.model import Case
 from bench.workloads import (
     backlog,
+    chaos,
     cold_plan,
     drain,
     enqueue_many,
@@ -38,4 +39,4 @@ WORKLOADS: dict[str, Workload] = {
     "cold_plan": cold_plan.cases,
     "idle": idle.cases,
 }
-LONG_ONLY: dict[str, Workload] = {}
+LONG_ONLY: dict[str, Workload] = {"chaos": chaos.cases}
