@@ -161,6 +161,7 @@ create table batchq.leased (
     job_id bigint not null,
     lease_id bigint not null,
     lease_until timestamptz not null,
+    reap_at timestamptz not null,
     leased_at timestamptz not null,
     deadline timestamptz,
     cancel_requested_at timestamptz,
@@ -174,9 +175,11 @@ create table batchq.leased (
     progress jsonb,
     constraint leased_pkey primary key (job_id)
 );
-comment on table batchq.leased is 'Jobs that run. deadline is leased_at plus the job''s timeout.';
-create index leased_expiry on batchq.leased (lease_until);
-comment on index batchq.leased_expiry is 'reap: leases that ran out.';
+comment on table batchq.leased is
+    'Jobs that run. deadline is leased_at plus the job''s timeout. reap looks at a lease at'
+    ' reap_at, never later than lease_until: a heartbeat moves lease_until, which no index holds.';
+create index leased_reap on batchq.leased (reap_at);
+comment on index batchq.leased_reap is 'reap: leases that may have run out.';
 
 create table batchq.dead (
     job_id bigint not null,
@@ -269,6 +272,8 @@ begin
             ' autovacuum_vacuum_insert_scale_factor = 0.2, vacuum_index_cleanup = on,'
             ' vacuum_truncate = off)', v_name);
     end loop;
+    -- room for heartbeats to stay in their page
+    execute 'alter table batchq.leased set (fillfactor = 70)';
     execute 'alter table batchq.floor set (autovacuum_vacuum_threshold = 200)';
     execute 'alter table batchq.upkeep set (autovacuum_vacuum_threshold = 200)';
 end

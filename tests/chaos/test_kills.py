@@ -93,7 +93,8 @@ class Fleet:
             busy = {name for (name,) in await cursor.fetchall()}
             return [n for n in range(WORKERS) if f"w{self._name(n)}" in busy]
 
-        return self._chance.choice(await until(look))
+        busy: list[int] = await until(look)
+        return self._chance.choice(busy)
 
     def close(self) -> None:
         for worker in self.workers:
@@ -112,8 +113,7 @@ class Producer:
 
     async def run(self) -> None:
         while not self.done:
-            (depth,) = await calls.stats(self._conn) or [None]
-            if depth is None or depth.ready < 200:
+            if sum(depth.ready for depth in await calls.stats(self._conn)) < 200:
                 jobs = [
                     {"kind": "ledger", "payload": {"ms": self._chance.randint(1, 20)},
                      "max_attempts": MAX_ATTEMPTS}

@@ -35,7 +35,7 @@ $hold$;
 create procedure isolation.expire()
 language sql
 as $expire$
-    update batchq.leased l set lease_until = batchq._now() - interval '0.1 s';
+    update batchq.leased l set (lease_until, reap_at) = (batchq._now() - interval '0.1 s', batchq._now() - interval '0.1 s');
 $expire$;
 
 -- Specs cannot hold braces. Jobs for enqueue_many, one a key, of that kind.

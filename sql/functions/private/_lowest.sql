@@ -36,11 +36,11 @@ begin
             order by s.run_at
             limit 1;
         when 'leased' then
-            select batchq._micros(l.lease_until) into v_place
+            select batchq._micros(l.reap_at) into v_place
             from batchq.leased l
-            where l.lease_until >= batchq._instant(_lowest.from_place)
-              and l.lease_until < batchq._instant(_lowest.head)
-            order by l.lease_until
+            where l.reap_at >= batchq._instant(_lowest.from_place)
+              and l.reap_at < batchq._instant(_lowest.head)
+            order by l.reap_at
             limit 1;
     end case;
     return v_place;

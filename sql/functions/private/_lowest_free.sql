@@ -23,6 +23,7 @@ set enable_sort = off
 as $_lowest_free$
 declare
     v_snapshot constant pg_snapshot := pg_current_snapshot();
+    v_own constant bigint := pg_current_xact_id_if_assigned()::text::bigint & 4294967295;
     v_next constant bigint := pg_snapshot_xmax(v_snapshot)::text::bigint;
     v_busy constant bigint[] := array(
         select x.xid::text::bigint & 4294967295 from pg_snapshot_xip(v_snapshot) as x(xid));
@@ -34,7 +35,7 @@ begin
             from batchq.ready r
             where r.queue = _lowest_free.queue and r.priority = _lowest_free.priority
               and r.pos >= _lowest_free.from_place and r.pos < _lowest_free.head
-              and batchq._is_free(r.xmax::text::bigint, v_busy, v_next)
+              and batchq._is_free(r.xmax::text::bigint, v_own, v_busy, v_next)
             order by r.pos
             limit 1;
         when 'scheduled' then
@@ -43,16 +44,16 @@ begin
             where s.queue = _lowest_free.queue
               and s.run_at >= batchq._instant(_lowest_free.from_place)
               and s.run_at < batchq._instant(_lowest_free.head)
-              and batchq._is_free(s.xmax::text::bigint, v_busy, v_next)
+              and batchq._is_free(s.xmax::text::bigint, v_own, v_busy, v_next)
             order by s.run_at
             limit 1;
         when 'leased' then
-            select batchq._micros(l.lease_until) into v_place
+            select batchq._micros(l.reap_at) into v_place
             from batchq.leased l
-            where l.lease_until >= batchq._instant(_lowest_free.from_place)
-              and l.lease_until < batchq._instant(_lowest_free.head)
-              and batchq._is_free(l.xmax::text::bigint, v_busy, v_next)
-            order by l.lease_until
+            where l.reap_at >= batchq._instant(_lowest_free.from_place)
+              and l.reap_at < batchq._instant(_lowest_free.head)
+              and batchq._is_free(l.xmax::text::bigint, v_own, v_busy, v_next)
+            order by l.reap_at
             limit 1;
     end case;
     return v_place;

@@ -2,7 +2,8 @@
  * Extending leases: the heartbeat. Each row is found by its own index probe and updated in place.
  * The lock is the one that assert_lease's lets through, so a handler that holds its lease in a
  * transaction of its own does not stop its own heartbeat. Rows others have locked are skipped, as
- * are those that somebody has changed since this statement began.
+ * are those that somebody has changed since this statement began. No index holds lease_until, so a
+ * beat adds no index entry.
  *
  * The clock is read after this transaction took its xid: the floor of leased depends on it.
  */
@@ -38,7 +39,10 @@ begin
         from asked a
         cross join lateral (
             select l.ctid as lease, l.job_id, l.lease_id, l.lease_until, l.cancel_requested_at,
-                   l.queue, coalesce(l.deadline <= v_now, false) as timed_out
+                   coalesce(l.deadline <= v_now, false) as timed_out,
+                   v_now + batchq._exact(coalesce(extend.lease_for, (
+                       select q.lease_for from batchq.queue q where q.queue = l.queue), '60 s'))
+                       as till
             from batchq.leased l
             where l.job_id = a.job_id and l.lease_id = a.lease_id
             limit 1
@@ -47,8 +51,7 @@ begin
     ),
     extended as (
         update batchq.leased l
-        set lease_until = v_now + batchq._exact(coalesce(extend.lease_for, (
-                select q.lease_for from batchq.queue q where q.queue = m.queue), '60 s'))
+        set lease_until = m.till, reap_at = least(l.reap_at, m.till)
         from mine m
         where l.ctid = m.lease and not m.timed_out
         returning m.ordinal, l.job_id, l.lease_id, l.lease_until, l.cancel_requested_at

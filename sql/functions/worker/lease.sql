@@ -84,10 +84,10 @@ begin
             from moved m join batchq.job j on j.id = m.job_id and j.segment = m.segment
         ),
         held as (
-            insert into batchq.leased (job_id, lease_id, lease_until, leased_at, deadline, segment,
-                                       priority, attempt, keyed, queue, worker)
-            select b.job_id, b.lease_id, b.till, v_now, v_now + batchq._exact(b.timeout), b.segment,
-                   v_priority, b.attempt + 1, b.keyed, lease.queue, lease.worker
+            insert into batchq.leased (job_id, lease_id, lease_until, reap_at, leased_at, deadline,
+                                       segment, priority, attempt, keyed, queue, worker)
+            select b.job_id, b.lease_id, b.till, b.till, v_now, v_now + batchq._exact(b.timeout),
+                   b.segment, v_priority, b.attempt + 1, b.keyed, lease.queue, lease.worker
             from briefed b
         )
         select b.job_id, b.lease_id, b.till, lease.queue, b.kind, b.payload, v_priority::integer,

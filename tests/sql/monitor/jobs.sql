@@ -58,7 +58,7 @@ from unnest(array['lease', 'complete', 'fail', 'release', 'snooze', 'reap', 'can
 update edge e set lease_id = coalesce((select l.lease_id from batchq.leased l
     where l.job_id = e.id), (select o.lease_id from batchq.outcome o where o.job_id = e.id),
     (select r.lease_id from batchq.error r where r.job_id = e.id), -1);
-update batchq.leased l set lease_until = t.now() from edge e
+update batchq.leased l set (lease_until, reap_at) = (t.now(), t.now()) from edge e
     where e.id = l.job_id and e.act = 'reap';
 select batchq.reap() \g /dev/null
 select t.code(case e.act when 'lease' then format('select * from batchq.lease(%L)', e.queue)

@@ -22,9 +22,10 @@ from (values (0::bigint, 100000::bigint, 1000::bigint), (1000, 100000, 1000), (1
     (0, 1000, null), (2001, 100000, null)) v(f, h, x);
 select is(batchq._lowest_free('q', 'scheduled', 0::smallint, 1001, 100000), 2000::bigint,
     '_lowest_free too');
-insert into batchq.leased (job_id, lease_id, lease_until, leased_at, segment, priority, attempt,
-    keyed, queue) values (-1, 1, batchq._instant(500), t.now(), 0, 0, 1, false, 'q'),
-    (-2, 2, batchq._instant(700), t.now(), 0, 0, 1, false, 'r');
+insert into batchq.leased (job_id, lease_id, lease_until, reap_at, leased_at, segment, priority,
+    attempt, keyed, queue)
+values (-1, 1, t.now(), batchq._instant(500), t.now(), 0, 0, 1, false, 'q'),
+    (-2, 2, t.now(), batchq._instant(700), t.now(), 0, 0, 1, false, 'r');
 select is(batchq._lowest('', 'leased', 0::smallint, 501, 100000), 700::bigint,
     'leased is one line for all queues');
 select is(batchq._lowest_free('', 'leased', 0::smallint, 0, 100000), 500::bigint,

@@ -30,7 +30,7 @@ create temporary table m as select l.*, row_number() over (order by l.job_id) as
 select batchq.release(job_id, lease_id) from m where n = 2 \g /dev/null
 select batchq.fail(job_id, lease_id, 'e') from m where n = 3 \g /dev/null
 select batchq.cancel(job_id) from m where n = 4 \g /dev/null
-update batchq.leased l set lease_until = t.now() from m where l.job_id = m.job_id and m.n = 5;
+update batchq.leased l set (lease_until, reap_at) = (t.now(), t.now()) from m where l.job_id = m.job_id and m.n = 5;
 select batchq.reap() \g /dev/null
 create temporary table lost as
 select * from batchq.complete_many((select array_agg(job_id order by n) from m) || array[-1, null,
