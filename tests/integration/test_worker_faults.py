@@ -171,7 +171,9 @@ async def test_f044_what_lost_its_lease_in_an_outage_is_dropped_with_a_line_in_t
     async with working(db, registry, lease_s=30):
         await hold.running(1)
         async with Outage(db)():
-            await conn.execute("update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now())")
+            await conn.execute(
+                "update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now())"
+            )
             await until(lambda: calls.reap(conn))
             hold.open.set()
         await until(lambda: has_logged(caplog, "outcome refused: the lease was lost"))
