@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -30,15 +31,11 @@ LONG_FORMS = {
 
 def cases(_bench: Bench) -> Iterator[Case]:
     """One case a long form. Each test has a witness of its own; see the tests."""
-    for title, (tests, variable, value, limit_s) in LONG_FORMS.items():
+    for title, form in LONG_FORMS.items():
         yield Case(
             title=title,
             unit="tests that failed",
-            contestants=[
-                Contestant(
-                    "batchq", lambda t=tests, n=variable, v=value, s=limit_s: _run(t, n, v, s)
-                )
-            ],
+            contestants=[Contestant("batchq", functools.partial(_run, *form))],
             targets=[Target("batchq", "<=", 0)],
             rounds=1,
         )

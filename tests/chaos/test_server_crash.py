@@ -174,7 +174,10 @@ def test_a06_what_was_acknowledged_survives_a_crash(crashing: Server, crash_db: 
             enqueued.add(new)
     with psycopg.connect(crash_db, autocommit=True) as conn:
         # whose answer was lost may be leased: that comes back by itself
-        conn.execute("update batchq.leased set (lease_until, reap_at) = (batchq._now() - interval '1 ms', batchq._now() - interval '1 ms')")
+        conn.execute(
+            "update batchq.leased l set (lease_until, reap_at) = (e.at, e.at)"
+            " from (select batchq._now() - interval '1 ms' as at) e"
+        )
         conn.execute("update batchq.floor set sweep_after = '-infinity', deep_after = '-infinity'")
         while value(conn, "select batchq.reap(10000)"):
             pass

@@ -63,7 +63,7 @@ def public_calls() -> dict[str, Callable[..., Awaitable[Any]]]:
     return {
         name: function
         for name, function in inspect.getmembers(calls, inspect.iscoroutinefunction)
-        if function.__module__ == calls.__name__ and not name.startswith("_")
+        if function.__module__.startswith(calls.__name__) and not name.startswith("_")
     }
 
 

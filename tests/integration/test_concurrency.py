@@ -212,7 +212,9 @@ async def test_f011_a_locked_lease_does_not_stop_reaping(
     other = await connect()
     await fill(conn, 5)
     first, *rest = await column(conn, "select job_id from batchq.lease(n => 5)")
-    await conn.execute("update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now())")
+    await conn.execute(
+        "update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now())"
+    )
     await other.execute("begin")
     await other.execute("select from batchq.leased where job_id = %s for update", (first,))
     assert await value(conn, "select batchq.reap()") == 4
@@ -229,7 +231,9 @@ async def test_f011_whoever_dies_while_reaping_holds_up_nobody(
     dying = await connect()
     await fill(conn, 5)
     await conn.execute("select batchq.lease(n => 5)")
-    await conn.execute("update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now())")
+    await conn.execute(
+        "update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now())"
+    )
     await conn.execute("update batchq.upkeep set next_at = batchq._now()")
     await dying.execute("begin")
     await dying.execute(call.encode())
@@ -249,7 +253,9 @@ async def test_f011_a_task_held_for_long_is_done_all_the_same(
     await conn.execute("select batchq.enqueue('a'), batchq.lease()")
     await conn.execute("update batchq.upkeep set next_at = batchq._now() - interval '31 s'")
     await stuck.execute("begin; select from batchq.upkeep for update")
-    await conn.execute("update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now())")
+    await conn.execute(
+        "update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now())"
+    )
     done = await maintained(conn)
     assert done["reap"] == 1
 
@@ -314,7 +320,8 @@ RINGING = {
     "retries": "select batchq.fail_many('{1,2,3}', '{1,2,3}', '{e,e,e}')",
     "settle": "select batchq.settle_and_lease(failed_ids => '{1,2}', failed_leases => '{1,2}', "
     "errors => '{e,e}')",
-    "reap": "update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now()); select batchq.reap()",
+    "reap": "update batchq.leased set (lease_until, reap_at) = (batchq._now(), batchq._now()); "
+    "select batchq.reap()",
     "redrive": "select batchq.redrive()",
     "resume": "select batchq.resume('default')",
     "promotion": "update batchq.scheduled set run_at = batchq._now(); "

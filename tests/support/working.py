@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pybatchq import calls
+from pybatchq.calls import _call
 from pybatchq.handlers import Registry
 from pybatchq.types import JobRecord
 from pybatchq.worker import Worker
@@ -85,7 +86,7 @@ class Calls:
         self.seen: list[tuple[float, str]] = []
         self.before: dict[str, Callable[[dict[str, Any]], Awaitable[None]]] = {}
         self.after: dict[str, Callable[[Any], Awaitable[None]]] = {}
-        real = calls._rows
+        real = _call.rows
 
         async def rows(conn: calls.Connection, function: str, **arguments: Any) -> Any:
             self.seen.append((time.monotonic(), function))
@@ -96,7 +97,7 @@ class Calls:
                 await self.after[function](answer)
             return answer
 
-        monkeypatch.setattr(calls, "_rows", rows)
+        monkeypatch.setattr(_call, "rows", rows)
 
     def since(self, moment: float) -> Counter[str]:
         return Counter(function for at, function in self.seen if at >= moment)

@@ -1,0 +1,180 @@
+"""How a function of batchq is called: its arguments' types, its text, its errors."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import psycopg
+import psycopg.rows
+from psycopg.types.datetime import TimestamptzBinaryLoader
+
+from pybatchq import jsontext
+from pybatchq.errors import InvalidArgumentError, translate
+
+Connection: TypeAlias = psycopg.AsyncConnection[Any]
+Ids: TypeAlias = Sequence[int]
+
+# Where a value is sent as text and read by the server as this type.
+_SENT_AS = {
+    "backoff_base": "interval",
+    "backoff_cap": "interval",
+    "backoff_factor": "double precision",
+    "created_after": "timestamptz",
+    "created_before": "timestamptz",
+    "dedupe_for": "interval",
+    "delay": "interval",
+    "delays": "interval[]",
+    "dry_run": "boolean",
+    "failed_after": "timestamptz",
+    "failed_before": "timestamptz",
+    "finished_before": "timestamptz",
+    "headers": "jsonb",
+    "jobs": "jsonb",
+    "lease_for": "interval",
+    "max_attempts": "integer",
+    "n": "integer",
+    "payload": "jsonb",
+    "per_second": "double precision",
+    "permanent": "boolean",
+    "permanents": "boolean[]",
+    "priority": "integer",
+    "progress": "jsonb",
+    "reset": "boolean",
+    "result": "jsonb",
+    "results": "text[]::jsonb[]",
+    "retry_in": "interval",
+    "retry_ins": "interval[]",
+    "run_at": "timestamptz",
+    "timeout": "interval",
+}
+_BIGINTS = ("job_id", "lease_id", "before_id")
+_BIGINT_LISTS = (
+    "job_ids", "lease_ids", "completed_ids", "completed_leases", "failed_ids", "failed_leases",
+    "released_ids", "released_leases",
+)  # fmt: skip
+_TEXT_LISTS = ("errors", "queues")
+_SENT_AS.update(dict.fromkeys(_BIGINTS, "bigint"), **dict.fromkeys(_BIGINT_LISTS, "bigint[]"))
+# What these take; 1.5 would be rounded, 5 taken for a text, and neither be what was meant.
+_TAKES: dict[str, tuple[type, ...]] = {
+    "bigint": (int,),
+    "boolean": (bool,),
+    "double precision": (int, float),
+    "integer": (int,),
+    "interval": (timedelta, str),
+    "text": (str,),
+    "timestamptz": (datetime, str),
+}
+
+
+async def one(conn: Connection, function: str, **arguments: Any) -> tuple[Any, ...]:
+    return (await rows(conn, function, **arguments))[0]
+
+
+async def rows(
+    conn: Connection,
+    function: str,
+    *,
+    select: str = "*",
+    sent_as: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> list[tuple[Any, ...]]:
+    required = _required(function)
+    given = {k: v for k, v in arguments.items() if v is not None or k in required}
+    for name, value in given.items():
+        _check(name, value)
+    query = _query(function, select, tuple(given), tuple((sent_as or {}).items()))
+    values = [
+        _array(value) if name in _BIGINT_LISTS and value is not None else value
+        for name, value in given.items()
+    ]
+    cursor = psycopg.AsyncCursor(conn, row_factory=psycopg.rows.tuple_row)
+    cursor.format = psycopg.pq.Format.BINARY
+    cursor.adapters.register_loader("timestamptz", _FarTime)
+    jsontext.raw_json(cursor.adapters)
+    try:
+        await cursor.execute(query, values)
+        return await cursor.fetchall()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"a text is no Unicode text: {error}") from None
+    except psycopg.Error as error:
+        translated = translate(error)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+@lru_cache(maxsize=1024)
+def _query(
+    function: str, select: str, names: tuple[str, ...], sent_as: tuple[tuple[str, str], ...]
+) -> bytes:
+    """The text of a call with these arguments. Every piece is a literal of this module."""
+    types = {**_SENT_AS, **dict(sent_as)}
+    arguments = ", ".join(
+        f"{name} => %s::{types[name]}" if name in types else f"{name} => %s" for name in names
+    )
+    return f"select {select} from batchq.{function}({arguments})".encode()  # noqa: S608
+
+
+@lru_cache
+def _required(function: str) -> frozenset[str]:
+    """Arguments that are sent even when they are None, so that the database refuses them."""
+    calls = importlib.import_module("pybatchq.calls")
+    parameters = inspect.signature(getattr(calls, function)).parameters.values()
+    return frozenset(p.name for p in parameters if p.default is p.empty)
+
+
+def _check(name: str, value: Any) -> None:
+    """InvalidArgumentError if a single value is of another type than its argument takes."""
+    takes = _TAKES.get(_SENT_AS.get(name, "text"))
+    if takes is None or value is None or name in _TEXT_LISTS:
+        return
+    if not isinstance(value, takes) or (isinstance(value, bool) and bool not in takes):
+        wanted = " or ".join(kind.__name__ for kind in takes)
+        raise InvalidArgumentError(f"{name} must be {wanted}, not {type(value).__name__}")
+    _check_zone(name, value)
+
+
+def _check_zone(name: str, value: Any) -> None:
+    """A naive datetime would mean another instant in each session."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise InvalidArgumentError(
+            f"{name} has no time zone", hint="datetime.now(UTC) has one; or give delay"
+        )
+
+
+class _FarTime(TimestamptzBinaryLoader):
+    """Infinity and what is beyond Python's years 1 to 9999 come as the nearest datetime."""
+
+    def load(self, data: bytes | bytearray | memoryview) -> datetime:
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            is_past = bytes(data)[0] & 0x80
+            return (datetime.min if is_past else datetime.max).replace(tzinfo=UTC)  # noqa: DTZ901
+
+
+def _array(ids: Ids) -> str:
+    """An array of integers as text: one parameter type whatever the numbers are."""
+    return "{" + ",".join(map(str, ids)) + "}"
+
+
+def texts(values: Sequence[Any] | None) -> list[str | None] | None:
+    if values is None:
+        return None
+    return [None if value is None else jsontext.encode(value) for value in values]
+
+
+def spec(job: Mapping[str, Any]) -> dict[str, Any]:
+    """An object of enqueue_many: a timedelta is sent as seconds, None as not given."""
+    for name, value in job.items():
+        _check_zone(name, value)
+    return {
+        name: value.total_seconds() if isinstance(value, timedelta) else value
+        for name, value in job.items()
+        if value is not None
+    }

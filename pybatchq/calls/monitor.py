@@ -1,0 +1,75 @@
+"""Looking: every role of batchq."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from pybatchq.calls import _call
+from pybatchq.calls._call import Connection
+from pybatchq.types import (
+    ErrorCode,
+    InstalledVersion,
+    JobId,
+    JobRecord,
+    JobSummary,
+    QueueStats,
+)
+
+
+async def get_job(conn: Connection, *, job_id: int) -> JobRecord:
+    """JobNotFoundError if there is none."""
+    return JobRecord(*await _call.one(conn, "get_job", job_id=job_id))
+
+
+async def list_jobs(
+    conn: Connection,
+    *,
+    status: str | None = None,
+    state: str | None = None,
+    kind: str | None = None,
+    queue: str | None = None,
+    created_after: datetime | None = None,
+    created_before: datetime | None = None,
+    n: int | None = None,
+    before_id: int | None = None,
+) -> list[JobSummary]:
+    """Newest first; the next page is the one before the lowest id of this one."""
+    rows = await _call.rows(
+        conn,
+        "list_jobs",
+        status=status,
+        state=state,
+        kind=kind,
+        queue=queue,
+        created_after=created_after,
+        created_before=created_before,
+        n=n,
+        before_id=before_id,
+    )
+    return [JobSummary(*row) for row in rows]
+
+
+async def stats(conn: Connection, *, queue: str | None = None) -> list[QueueStats]:
+    """QueueNotFoundError if a queue is named that was never used."""
+    return [QueueStats(*row) for row in await _call.rows(conn, "stats", queue=queue)]
+
+
+async def version(conn: Connection) -> InstalledVersion:
+    """VersionMismatchError where batchq is not installed."""
+    return InstalledVersion(*await _call.one(conn, "version"))
+
+
+async def errors(conn: Connection) -> list[ErrorCode]:
+    """The catalogue of errors."""
+    return [ErrorCode(*row) for row in await _call.rows(conn, "errors")]
+
+
+async def job_uuid(conn: Connection, *, job_id: int) -> UUID:
+    uuid: UUID = (await _call.one(conn, "job_uuid", job_id=job_id))[0]
+    return uuid
+
+
+async def job_id(conn: Connection, *, job: str) -> JobId:
+    """The id of a job from its number or UUID as text."""
+    return JobId((await _call.one(conn, "job_id", job=job))[0])

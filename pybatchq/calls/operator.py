@@ -1,0 +1,116 @@
+"""Settings, dead letters and upkeep: role batchq_operator."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from pybatchq.calls import _call
+from pybatchq.calls._call import Connection, Ids
+from pybatchq.types import (
+    Maintained,
+)
+
+
+async def reap(conn: Connection, *, n: int | None = None) -> int:
+    """How many expired leases were taken back."""
+    return int((await _call.one(conn, "reap", n=n))[0])
+
+
+async def maintain(conn: Connection) -> list[Maintained]:
+    """One bounded step of everything periodic that is due."""
+    return [Maintained(*row) for row in await _call.rows(conn, "maintain")]
+
+
+async def set_queue(
+    conn: Connection,
+    *,
+    queue: str,
+    max_attempts: int | None = None,
+    timeout: timedelta | None = None,  # noqa: ASYNC109  # the jobs', not this call's
+    lease_for: timedelta | None = None,
+    backoff: str | None = None,
+    backoff_base: timedelta | None = None,
+    backoff_factor: float | None = None,
+    backoff_cap: timedelta | None = None,
+    backoff_jitter: str | None = None,
+    reset: bool | None = None,
+) -> None:
+    """Set defaults of a queue; None leaves one as it is."""
+    await _call.one(
+        conn,
+        "set_queue",
+        queue=queue,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        lease_for=lease_for,
+        backoff=backoff,
+        backoff_base=backoff_base,
+        backoff_factor=backoff_factor,
+        backoff_cap=backoff_cap,
+        backoff_jitter=backoff_jitter,
+        reset=reset,
+    )
+
+
+async def pause(conn: Connection, *, queue: str, reason: str | None = None) -> None:
+    """Stop leasing from a queue."""
+    await _call.one(conn, "pause", queue=queue, reason=reason)
+
+
+async def resume(conn: Connection, *, queue: str) -> None:
+    """Lease from a paused queue again. QueueNotFoundError if there is none of this name."""
+    await _call.one(conn, "resume", queue=queue)
+
+
+async def redrive(
+    conn: Connection,
+    *,
+    job_ids: Ids | None = None,
+    queue: str | None = None,
+    kind: str | None = None,
+    failed_after: datetime | None = None,
+    failed_before: datetime | None = None,
+    n: int | None = None,
+    per_second: float | None = None,
+    dry_run: bool | None = None,
+) -> int:
+    """How many dead letters were put back, or would be."""
+    row = await _call.one(
+        conn,
+        "redrive",
+        job_ids=job_ids,
+        queue=queue,
+        kind=kind,
+        failed_after=failed_after,
+        failed_before=failed_before,
+        n=n,
+        per_second=per_second,
+        dry_run=dry_run,
+    )
+    return int(row[0])
+
+
+async def purge(
+    conn: Connection,
+    *,
+    job_ids: Ids | None = None,
+    status: str | None = None,
+    queue: str | None = None,
+    kind: str | None = None,
+    finished_before: datetime | None = None,
+    n: int | None = None,
+    dry_run: bool | None = None,
+) -> int:
+    """How many jobs were forgotten, or would be."""
+    row = await _call.one(
+        conn,
+        "purge",
+        job_ids=job_ids,
+        status=status,
+        queue=queue,
+        kind=kind,
+        finished_before=finished_before,
+        n=n,
+        dry_run=dry_run,
+    )
+    return int(row[0])

@@ -1,0 +1,74 @@
+"""Adding and cancelling jobs: role batchq_producer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from pybatchq import jsontext
+from pybatchq.calls import _call
+from pybatchq.calls._call import Connection, spec
+from pybatchq.types import (
+    EnqueuedJob,
+    JobId,
+)
+
+
+async def enqueue(
+    conn: Connection,
+    kind: str,
+    payload: Any = None,
+    *,
+    queue: str | None = None,
+    priority: int | None = None,
+    run_at: datetime | None = None,
+    delay: timedelta | None = None,
+    max_attempts: int | None = None,
+    timeout: timedelta | None = None,  # noqa: ASYNC109  # the job's, not this call's
+    dedupe_key: str | None = None,
+    dedupe_scope: str | None = None,
+    dedupe_for: timedelta | None = None,
+    on_duplicate: str | None = None,
+    backoff: str | None = None,
+    backoff_base: timedelta | None = None,
+    backoff_factor: float | None = None,
+    backoff_cap: timedelta | None = None,
+    backoff_jitter: str | None = None,
+    headers: Mapping[str, Any] | None = None,
+) -> JobId:
+    """Add a job in the caller's transaction; the id of it, or of the one that holds its key."""
+    row = await _call.one(
+        conn,
+        "enqueue",
+        kind=kind,
+        payload=None if payload is None else jsontext.encode(payload),
+        queue=queue,
+        priority=priority,
+        run_at=run_at,
+        delay=delay,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        dedupe_key=dedupe_key,
+        dedupe_scope=dedupe_scope,
+        dedupe_for=dedupe_for,
+        on_duplicate=on_duplicate,
+        backoff=backoff,
+        backoff_base=backoff_base,
+        backoff_factor=backoff_factor,
+        backoff_cap=backoff_cap,
+        backoff_jitter=backoff_jitter,
+        headers=None if headers is None else jsontext.encode(headers),
+    )
+    return JobId(row[0])
+
+
+async def enqueue_many(conn: Connection, *, jobs: Iterable[Mapping[str, Any]]) -> list[EnqueuedJob]:
+    """Add many jobs, all or none. Each is a mapping of enqueue's arguments by name."""
+    rows = await _call.rows(conn, "enqueue_many", jobs=jsontext.encode([spec(job) for job in jobs]))
+    return [EnqueuedJob(*row) for row in rows]
+
+
+async def cancel(conn: Connection, *, job_id: int, reason: str | None = None) -> str:
+    """`cancelled`, or `running` if it was asked to stop."""
+    return str((await _call.one(conn, "cancel", job_id=job_id, reason=reason))[0])
