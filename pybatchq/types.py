@@ -45,7 +45,7 @@ class LeasedJob(Struct, frozen=True):
 class WorkItem(Struct, frozen=True, gc=False):
     """One row of settle_and_lease.
 
-    `leased`: a job, with its lease's length in `lease_s`. `sleep`: nothing more to lease now;
+    `leased`: a job, with its lease's length in `lease_s`. `sleep`: there was no job to lease;
     `timeout_s` is the time until the next scheduled job is due, None if there is none. Any
     other event: a settlement that was not taken.
     """

@@ -309,7 +309,7 @@ create type batchq.work_item as (
     headers jsonb
 );
 comment on type batchq.work_item is
-    'leased: a job to run. sleep: nothing more to lease, timeout is the time to the next due job.'
+    'leased: a job to run. sleep: there was none, timeout is the time to the next due job.'
     ' Any other event: a settlement that was not taken, see lost_lease.';
 
 create type batchq.lost_lease as (job_id bigint, lease_id bigint, reason text);

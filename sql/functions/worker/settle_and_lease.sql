@@ -61,7 +61,7 @@ begin
             v_got := v_got + v_count;
             exit when v_got >= n;
         end loop;
-        if v_got < n then
+        if v_got = 0 then                        -- only an empty answer is exact
             return next row('sleep', null, null, null, null, null, null, null, null, null,
                             batchq.next_due(queues), null)::batchq.work_item;
         end if;
@@ -77,8 +77,8 @@ queues, n, worker, lease_for: as for lease_from; n 0 leases nothing. completed_i
 completed_leases, results: as for complete_many. failed_ids, failed_leases, errors, permanents,
 retry_ins: as for fail_many. released_ids, released_leases, delays: as for snooze_many.
 
-Returns: work_item rows. event 'leased': a job to run, best first. 'sleep': fewer than n were
-there; timeout is the time until the next scheduled job is due, null if there is none. 'lost',
+Returns: work_item rows. event 'leased': a job to run, best first. 'sleep': there was none;
+timeout is the time until the next scheduled job is due, null if there is none. 'lost',
 'deferred', 'too_large': a settlement that was not taken (job_id and lease_id tell which), as
 complete_many does.
 Errors: JQ001 a value is out of its bounds; nothing is settled or leased then.
