@@ -18,10 +18,12 @@ from bench.peers import products
 from bench.support import fill
 from bench.support.context import Bench, Builder
 from bench.support.model import Case, Contestant, Sample, Target
+from bench.support.stats import percentile
 
 SETTLE_S = 1.0
 IDLE_S = (0.060, 0.080)
 BATCHQ = "select batchq.enqueue('noop', %s::jsonb)"
+ROUND_TRIP = "select 1, a bare round trip"
 GRAPHILE = "select graphile_worker.add_job('noop', %s::json)"
 
 
@@ -33,11 +35,13 @@ def cases(bench: Bench) -> Iterator[Case]:
         contestants=[
             _contestant(bench, "batchq", BATCHQ, fill.install_batchq),
             _contestant(bench, products.GRAPHILE.name, GRAPHILE, fill.install_nothing),
+            Contestant(ROUND_TRIP, lambda: _round_trip(bench)),
         ],
         targets=[
             Target("batchq", "<=", 3),
             Target("batchq", "<=", 7, figure="p99"),
             Target("batchq", "<=", None, rival=products.GRAPHILE.name),
+            Target("batchq", "<=", None, rival=ROUND_TRIP),
         ],
     )
 
@@ -62,6 +66,20 @@ def _contestant(bench: Bench, name: str, query: str, build: Builder) -> Contesta
             return Sample(answer["p50"], details, meter.cost(samples))
 
     return Contestant(name, run)
+
+
+def _round_trip(bench: Bench) -> Sample:
+    """What this machine takes to wake one server process and back, after the same pauses."""
+    with bench.database(ROUND_TRIP, fill.install_nothing) as dsn:
+        delays = []
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            for _ in range(bench.scale.latency_samples):
+                time.sleep(random.uniform(*IDLE_S))
+                began = time.monotonic_ns()
+                conn.execute("select 1")
+                delays.append((time.monotonic_ns() - began) / 1e6)
+    details = {"p99": percentile(delays, 0.99), "max": max(delays)}
+    return Sample(percentile(delays, 0.50), details)
 
 
 def _produce(dsn: str, query: str, samples: int) -> None:
