@@ -35,6 +35,7 @@ from pybatchq.types import WorkItem
 MAX_BATCH = 1000
 SAFETY_LOOK_S = 60.0
 SHORT_LOOK_S = 0.005
+REPARK_S = 0.05
 GIVE_UP_S = 5.0
 
 log = logging.getLogger("pybatchq")
@@ -99,6 +100,9 @@ class Worker:
         self._wake = asyncio.Event()
         self._look_at = 0.0  # when to look for jobs next; 0: now
         self._rung = False
+        self._woken = False  # whether the present turn answers a ring
+        self._vain = 0  # rings in a row that led to nothing, and when the last one was
+        self._vain_at = 0.0
         self._empty_looks = 0
         self._asked_at = 0.0  # when the doorbell last answered, or was found dead
         self._unsure = 0  # looks since parking that may have missed a job
@@ -210,7 +214,7 @@ class Worker:
             n = self._wanted()
             batch = self._outcomes.take()
             if n or batch:
-                self._rung = False
+                self._woken, self._rung = self._rung, False
                 await self._turn(batch, n)
 
     def _wanted(self) -> int:
@@ -264,7 +268,7 @@ class Worker:
             else:
                 self._not_taken(item, batch)
         if n:
-            await self._after_look(n, got, due_s)
+            await self._after_look(got, due_s)
 
     async def _exchange(self, batch: Outcomes, n: int) -> list[WorkItem]:
         if self._work is None:
@@ -315,23 +319,33 @@ class Worker:
             attempt.task.add_done_callback(self._given_up.discard)
         self._wake.set()
 
-    async def _after_look(self, n: int, got: int, due_s: float | None) -> None:
-        """Decide when to look again: at once after a full answer, else when something happens."""
-        if got == n:
-            self._empty_looks = 0
-            self._look_at = 0.0
-            await self._listener.unpark()
-            return
+    async def _after_look(self, got: int, due_s: float | None) -> None:
+        """Decide when to look again: at once if there was a job, else when something happens.
+
+        Awake means not parked: while jobs come, producers must not pay for NOTIFY.
+        """
         if got:
             self._empty_looks = 0
-            self._look_at = 0.0  # only an empty answer is exact: look once more
+            self._look_at = 0.0  # only an empty answer is exact
+            await self._listener.unpark()
             return
         self._empty_looks += 1
-        wait_s = await self._sleep_s()
+        if self._woken and self._rung_in_vain():
+            await self._listener.unpark()
+            wait_s = REPARK_S
+        else:
+            wait_s = await self._sleep_s()
         if due_s is not None:
             # a due job that cannot be had (others hold it) must not make this loop spin
             wait_s = min(wait_s, max(due_s, self._growing_s(self._empty_looks)))
         self._look_at = 0.0 if self._rung else time.monotonic() + wait_s
+
+    def _rung_in_vain(self) -> bool:
+        """Whether others are faster again and again: producers should not ring for us then."""
+        now = time.monotonic()
+        self._vain = self._vain + 1 if now - self._vain_at < REPARK_S else 1
+        self._vain_at = now
+        return self._vain >= 3
 
     async def _sleep_s(self) -> float:
         """How long to sleep if no scheduled job is due before. Parks when there is a doorbell."""

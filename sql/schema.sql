@@ -5,6 +5,11 @@
 do $schema$
 begin
     perform pg_advisory_xact_lock(1651572489);   -- one installer at a time
+    if current_setting('server_version_num')::integer < 150000 then
+        raise exception 'batchq needs PostgreSQL 15 or newer, this is %',
+                        current_setting('server_version')
+            using errcode = 'feature_not_supported', hint = 'upgrade the server first';
+    end if;
     if to_regnamespace('batchq') is not null and to_regclass('batchq.migration') is null then
         raise exception 'schema "batchq" exists and was not made by batchq'
             using errcode = 'duplicate_schema',
