@@ -33,7 +33,7 @@ from pybatchq.outcomes import Outcomes
 from pybatchq.types import WorkItem
 
 MAX_BATCH = 1000
-SAFETY_LOOK_S = 60.0
+SAFETY_LOOK_S = 240.0
 SHORT_LOOK_S = 0.005
 REPARK_S = 0.05
 GIVE_UP_S = 5.0

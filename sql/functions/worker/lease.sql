@@ -38,8 +38,8 @@ declare
     v_got integer := 0;
     v_count integer;
 begin
-    if not coalesce(batchq._name_fits(queue) and n between 1 and 10000
-                    and num_nonnulls(worker, lease_for) = 0, false) then
+    if not coalesce(batchq._name_fits(queue) and n between 1 and 10000 and lease_for is null
+                    and coalesce(char_length(worker) <= 255, true), false) then
         perform batchq._check_lease(queue, n, worker, lease_for);
     end if;
     while v_got < n loop
