@@ -2,9 +2,9 @@
 
 One loop, one round trip a turn: what finished since the last turn is settled and the free slots are
 filled in the same call and commit, so the more there is to do, the larger the batches. A turn takes
-at most half of the slots, so that handlers run while the next turn is under way. When there is less
-to lease than there are slots the worker parks (see listen) and looks again when something rings,
-when a scheduled job is due, or when its poll interval ends.
+at most half of the slots, so that handlers run while the next turn is under way. When there is
+nothing to lease the worker parks (see listen) and looks again when something rings, when a
+scheduled job is due, or when its poll interval ends.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -22,7 +23,7 @@ def block(language: str, start: str) -> str:
     return found[1]
 
 
-async def test_the_sql_runs(conn: psycopg.AsyncConnection[object]) -> None:
+async def test_the_sql_runs(conn: psycopg.AsyncConnection[Any]) -> None:
     await conn.execute("create table orders (id integer, total numeric)")
     produce, rest = block("sql", "-- produce").split("-- work")
     await conn.execute(produce.encode())
@@ -30,7 +31,7 @@ async def test_the_sql_runs(conn: psycopg.AsyncConnection[object]) -> None:
     work, look = rest.split("-- look")
     statements = [line for line in work.splitlines()[1:] if line.startswith("select")]
     cursor = await conn.execute(statements[0].encode())
-    ((job_id, lease_id, kind, payload),) = await cursor.fetchall()  # type: ignore[misc]
+    ((job_id, lease_id, kind, payload),) = await cursor.fetchall()
     assert (job_id, lease_id, kind, payload) == (1, 1, "send_receipt", {"order": 42})
     await conn.execute(statements[1].encode())
     for line in look.splitlines():
