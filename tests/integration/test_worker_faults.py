@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import re
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,6 +17,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pybatchq import calls, testing
+from pybatchq.connections import Connector
 from pybatchq.errors import RetryIn
 from pybatchq.handlers import Job, Registry
 from pybatchq.testing import Ledger
@@ -425,30 +429,26 @@ async def test_a14_f018_jobs_are_shared_by_workers_that_come_and_go(
 
 
 async def test_every_statement_is_known_to_the_spy(
-    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
+    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What counts statements elsewhere in these tests counts what the server counts."""
+    """What counts statements elsewhere in these tests counts what libpq sends."""
     spy = Calls(monkeypatch)
-    counted = "select sum(xact_commit + xact_rollback) from pg_stat_database where datname = %s"
-    name = str(conninfo_to_dict(db)["dbname"])
-    async with await psycopg.AsyncConnection.connect(
-        make_conninfo(db, dbname="postgres"), autocommit=True
-    ) as admin:
+    connect = Connector.connect
+    with contextlib.ExitStack() as traces:
 
-        async def transactions() -> int:
-            await admin.execute("select pg_stat_clear_snapshot()")
-            return int((await (await admin.execute(counted, (name,))).fetchall())[0][0])
+        async def traced(connector: Connector, purpose: str) -> calls.Connection:
+            session = await connect(connector, purpose)
+            trace = traces.enter_context((tmp_path / purpose).open("wb"))
+            session.pgconn.trace(trace.fileno())
+            return session
 
-        await conn.close()
-        await asyncio.sleep(0.3)  # a session tells its counts when it ends
-        before = await transactions()
-        async with working(db, testing.registry(), reap_every_s=60):
-            await asyncio.sleep(0.4)
-        asked = len(spy.seen) + 1  # LISTEN
-
-        async def all_told() -> bool:
-            return await transactions() >= before + asked
-
-        await until(all_told, within_s=3)
-        # opening a session is a transaction, too: three of them at most
-        assert await transactions() <= before + asked + 2 * 3
+        monkeypatch.setattr(Connector, "connect", traced)
+        async with working(db, testing.registry(), concurrency=4):
+            for _ in range(20):
+                await ended(conn, await calls.enqueue(conn, "noop"))
+    seen = Counter(function for _, function in spy.seen)
+    seen -= Counter({"enqueue": 20, "get_job": seen["get_job"]})  # this test's own
+    sent = re.findall(rb"\tF\t\d+\t(?:Query|Execute)\t", b"".join(
+        (tmp_path / purpose).read_bytes() for purpose in ("work", "control", "listen")
+    ))  # fmt: skip
+    assert len(sent) == seen.total() + 1  # LISTEN
