@@ -6,15 +6,18 @@ Everything else:                           pybatchq.calls, one async function an
 """
 
 from pybatchq.calls import enqueue, enqueue_many
-from pybatchq.errors import BatchqError, PermanentError, RetryIn, Snooze
-from pybatchq.handlers import Job, Registry, handler
+from pybatchq.errors import BatchqError, Cancelled, LeaseLostError, PermanentError, RetryIn, Snooze
+from pybatchq.handlers import Registry, handler
+from pybatchq.job import Job
 from pybatchq.worker import Worker
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BatchqError",
+    "Cancelled",
     "Job",
+    "LeaseLostError",
     "PermanentError",
     "Registry",
     "RetryIn",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from time import monotonic
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -19,7 +20,7 @@ LONG_PAUSE_S = 10.0
 # Short pauses for about 20 s: whoever restarts a server wants its workers back at once. And never
 # more than 20 attempts in a minute.
 SHORT_PAUSES = 15
-MIGRATION = 1
+MIGRATION = 2
 # A peer that vanished without a word is noticed within 25 s, also by a socket nobody writes to.
 KEEPALIVE: dict[str, str] = {
     "keepalives_idle": "10",
@@ -51,12 +52,28 @@ class Pauses:
 
 
 class Connector:
-    """Opens connections to one server, with growing pauses while it cannot be reached."""
+    """Opens connections to one server, with growing pauses while it cannot be reached.
 
-    def __init__(self, dsn: str, name: str) -> None:
+    For one event loop. `beside`: the connector of another one in this process; while that one
+    finds nobody there, this one does not knock as well.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        name: str,
+        *,
+        prepare: bool | None = None,
+        beside: Connector | None = None,
+    ) -> None:
+        """prepare: use prepared statements; None: unless there is a pooler in between."""
         self._dsn = dsn
         self._name = name
+        self._prepare = prepare
+        self._beside = beside
         self._opening = asyncio.Lock()
+        self.is_away = False  # whether the last attempt found nobody there
+        self.is_pooled = False  # whether something like PgBouncer stands in between
         given = conninfo_to_dict(dsn)
         self._options = {k: v for k, v in KEEPALIVE.items() if k not in given}
         if "," in str(given.get("host", "")):
@@ -71,21 +88,46 @@ class Connector:
         pauses = Pauses()
         async with self._opening:
             while True:
+                await self._let_other_go_first()
                 try:
-                    return await psycopg.AsyncConnection.connect(
-                        self._dsn,
-                        autocommit=True,
-                        connect_timeout=self._timeout_s,
-                        **self._options,  # type: ignore[arg-type]  # libpq's own, all text
-                        application_name=f"batchq-worker {purpose} {self._name}"[:63],
-                    )
+                    conn = await self._open(purpose)
                 except psycopg.OperationalError as error:
+                    self.is_away = True
                     pause = pauses.next_s()
                     log.warning(
                         "database unreachable: trying again",
                         extra={"pause_s": round(pause, 2), "error": " ".join(str(error).split())},
                     )
                     await asyncio.sleep(pause)
+                else:
+                    self.is_away = False
+                    return conn
+
+    async def _let_other_go_first(self) -> None:
+        """For a while, and by looking: the other one lives in another event loop."""
+        wait_until = monotonic() + 2 * LONG_PAUSE_S
+        while self._beside is not None and self._beside.is_away:
+            if monotonic() > wait_until:
+                return
+            await asyncio.sleep(0.1)
+
+    async def _open(self, purpose: str) -> calls.Connection:
+        conn: calls.Connection = await psycopg.AsyncConnection.connect(
+            self._dsn,
+            autocommit=True,
+            connect_timeout=self._timeout_s,
+            **self._options,  # type: ignore[arg-type]  # libpq's own, all text
+            application_name=f"batchq-worker {purpose} {self._name}"[:63],
+        )
+        try:
+            # a pooler gives its clients process ids of its own making
+            self.is_pooled = await calls.backend_pid(conn) != conn.info.backend_pid
+        except BaseException:
+            await conn.close()
+            raise
+        if self._prepare is False or (self._prepare is None and self.is_pooled):
+            conn.prepare_threshold = None
+        return conn
 
 
 async def check_version(conn: calls.Connection) -> None:

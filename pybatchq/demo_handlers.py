@@ -18,7 +18,8 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from pybatchq.handlers import Job, handler
+from pybatchq.handlers import handler
+from pybatchq.job import Job
 
 SCHEMA = """
 create table file (

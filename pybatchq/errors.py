@@ -8,7 +8,8 @@ BatchqError
 ├── WrongStateError        JQ005
 └── VersionMismatchError   JQ009  client and schema do not fit each other
 
-What a handler raises to say how its attempt ended: PermanentError, RetryIn, Snooze.
+What a handler raises to say how its attempt ended: PermanentError, RetryIn, Snooze; and Cancelled,
+which Job.check() raises.
 """
 
 from __future__ import annotations
@@ -54,11 +55,18 @@ class PermanentError(Exception):
     """Raised by a handler: this job will never succeed, do not try it again."""
 
 
-class RetryIn(Exception):  # noqa: N818  # a request, not a fault
-    """Raised by a handler: the attempt failed; try again after this many seconds."""
+class Cancelled(Exception):  # noqa: N818  # a request, not a fault
+    """Raised by Job.check(): the job was asked to stop. Let it pass."""
 
-    def __init__(self, seconds: float, message: str = "") -> None:
-        super().__init__(message or f"retry in {seconds:g} s")
+
+class RetryIn(Exception):  # noqa: N818  # a request, not a fault
+    """Raised by a handler: the attempt failed; try again after this many seconds.
+
+    None: after the job's own backoff. Its message is stored as it is, without a traceback.
+    """
+
+    def __init__(self, seconds: float | None, message: str = "") -> None:
+        super().__init__(message or ("retry" if seconds is None else f"retry in {seconds:g} s"))
         self.seconds = seconds
 
 

@@ -1,10 +1,13 @@
-"""Handlers: which function runs a kind of job, and what it is told about the job.
+"""Handlers: which function runs a kind of job, where, and what its exceptions mean.
 
     @handler("send_email")
-    async def send_email(payload): ...
+    async def send_email(payload: Email): ...      # in the worker's event loop
 
     @handler("resize")
-    def resize(payload, job): ...      # a plain function runs in a thread
+    def resize(payload, job): ...                  # a plain function runs in a thread
+
+    @handler("train", runs_in="process", concurrency=2, permanent=[ValueError])
+    def train(payload: Model): ...                 # CPU-bound: in a process of its own
 
 The value a handler returns is the job's result. What it raises ends the attempt: PermanentError for
 good, RetryIn and Snooze with a time of its own, anything else with the job's backoff.
@@ -14,89 +17,156 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+import logging
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
-from pybatchq import jsontext
-from pybatchq.types import JobId, LeaseId, WorkItem
+from pybatchq import payloads
+from pybatchq.errors import PermanentError
+from pybatchq.job import Job
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+RunsIn = Literal["loop", "thread", "process"]
+Errors = Iterable[type[BaseException]]
+Backoff = Callable[[int, BaseException], float | None]
+Before = Callable[[Job], Any]
+After = Callable[[Job, BaseException | None], Any]
 
-class Job:
-    """What a handler is told about its job. Safe to read from a thread.
+log = logging.getLogger("pybatchq")
 
-    `cancelled` becomes true when the job was asked to stop, its time is over, its lease is lost
-    or the worker shuts down; a coroutine is cancelled as well, a thread has to look.
-    """
 
-    __slots__ = ("_item", "_save", "cancelled")
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the exceptions of a handler mean."""
 
-    def __init__(self, item: WorkItem, save: Callable[[Job, Any], Awaitable[None]]) -> None:
-        self._item = item
-        self._save = save
-        self.cancelled = False
+    permanent: tuple[type[BaseException], ...] = ()
+    retry: tuple[type[BaseException], ...] | None = None
+    backoff: Backoff | None = None
 
-    @property
-    def id(self) -> JobId:
-        return self._item.job_id
+    def is_permanent(self, error: BaseException) -> bool:
+        if isinstance(error, (PermanentError, *self.permanent)):
+            return True
+        return self.retry is not None and not isinstance(error, self.retry)
 
-    @property
-    def lease_id(self) -> LeaseId:
-        return self._item.lease_id
-
-    @property
-    def queue(self) -> str:
-        return self._item.queue
-
-    @property
-    def kind(self) -> str:
-        return self._item.kind
-
-    @property
-    def attempt(self) -> int:
-        """1 for the first. More than one attempt may have done its work: be idempotent."""
-        return self._item.attempt
-
-    @property
-    def max_attempts(self) -> int:
-        return self._item.max_attempts
-
-    @property
-    def headers(self) -> dict[str, Any]:
-        headers = self._item.headers
-        return {} if headers is None else dict(jsontext.decode(headers))
-
-    async def progress(self, value: Any) -> None:
-        """Save how far the job has come: any JSON value. LeaseLostError if the lease is lost."""
-        await self._save(self, value)
+    def wait_s(self, attempt: int, error: BaseException) -> float | None:
+        """Seconds until the next attempt; None: the job's own backoff."""
+        if self.backoff is None:
+            return None
+        try:
+            wait_s = self.backoff(attempt, error)
+        except Exception:  # noqa: BLE001  # the attempt failed anyway; its own backoff will do
+            return None
+        return wait_s if isinstance(wait_s, int | float) and math.isfinite(wait_s) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
+    """`concurrency`: at most so many jobs of this kind at once in one worker process."""
+
     kind: str
     function: Callable[..., Any]
-    is_async: bool
+    runs_in: RunsIn
     wants_job: bool
+    concurrency: int | None = None
+    policy: Policy = Policy()
+    before: tuple[list[Before], ...] = ()
+    after: tuple[list[After], ...] = ()
+    # resolved at first use: an annotation may name what its module defines further down
+    decoders: list[payloads.Decode] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def is_async(self) -> bool:
+        return self.runs_in == "loop"
+
+    def decode(self, data: bytes) -> Any:
+        """The payload as the handler wants it. PayloadError if it is not."""
+        if not self.decoders:
+            self.resolve()
+        return self.decoders[0](data)
+
+    def enter(self, job: Job) -> None:
+        """Run the hooks before an attempt. What they raise fails it."""
+        for hooks in self.before:
+            for hook in hooks:
+                hook(job)
+
+    def leave(self, job: Job, error: BaseException | None) -> None:
+        """Run the hooks after an attempt. What they raise changes nothing."""
+        for hooks in self.after:
+            for hook in hooks:
+                try:
+                    hook(job, error)
+                except Exception:
+                    log.exception("hook failed", extra={"kind": self.kind, "job_id": job.id})
+
+    def resolve(self) -> None:
+        """Find out what payloads to decode into. TypeError if that cannot be."""
+        try:
+            annotation = payloads.annotation_of(self.function)
+            self.decoders[:] = [payloads.decoder(annotation)]
+        except (NameError, TypeError) as error:
+            raise TypeError(f"handler of kind {self.kind!r}: {error}") from error
 
 
 @dataclass(slots=True)
 class Registry:
-    """Handlers by kind. One registry is the module's own; a Worker can be given another."""
+    """Handlers by kind. One registry is the module's own; a Worker can be given another.
+
+    before, after: hooks around every attempt, where its handler runs; plain functions.
+    """
 
     by_kind: dict[str, Handler] = field(default_factory=dict)
+    before: list[Before] = field(default_factory=list)
+    after: list[After] = field(default_factory=list)
 
-    def handler(self, kind: str) -> Callable[[F], F]:
-        """Register a function of `(payload)` or `(payload, job)` for a kind of job."""
+    def resolve(self) -> None:
+        """Find out what payloads to decode into. TypeError for the first handler that cannot be."""
+        for one in self.by_kind.values():
+            one.resolve()
+
+    def handler(
+        self,
+        kind: str,
+        *,
+        runs_in: RunsIn | None = None,
+        concurrency: int | None = None,
+        permanent: Errors = (),
+        retry: Errors | None = None,
+        backoff: Backoff | None = None,
+        before: Before | None = None,
+        after: After | None = None,
+    ) -> Callable[[F], F]:
+        """Register a function of `(payload)` or `(payload, job)` for a kind of job.
+
+        runs_in: `loop` for a coroutine function, else `thread` or `process`.
+        permanent: exceptions after which the job is not tried again; retry: if given, the only
+        ones after which it is. backoff: (attempt, exception) to seconds, or None for the job's own.
+        before(job) and after(job, exception or None) run around every attempt; what `before`
+        raises fails the attempt, what `after` raises is logged.
+        """
         if not 1 <= len(kind) <= 255:
             raise ValueError(f"kind {kind[:40]!r} must have 1 to 255 characters")
+        if concurrency is not None and concurrency < 1:
+            raise ValueError(f"concurrency of {kind!r} is {concurrency}; give at least 1")
+        policy = Policy(tuple(permanent), None if retry is None else tuple(retry), backoff)
 
         def register(function: F) -> F:
             if kind in self.by_kind:
-                other = _name(self.by_kind[kind].function)
+                other = name_of(self.by_kind[kind].function)
                 raise ValueError(f"kind {kind!r} already has the handler {other}")
-            self.by_kind[kind] = Handler(kind, function, _is_async(function), _wants_job(function))
+            self.by_kind[kind] = Handler(
+                kind,
+                function,
+                _runs_in(function, runs_in),
+                _wants_job(function),
+                concurrency,
+                policy,
+                (self.before, [] if before is None else [before]),
+                (self.after, [] if after is None else [after]),
+            )
             return function
 
         return register
@@ -112,16 +182,26 @@ def load(modules: Iterable[str]) -> None:
         importlib.import_module(module)
 
 
-def _name(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", repr(function)))
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
+def _runs_in(function: Callable[..., Any], chosen: str | None) -> RunsIn:
     """TypeError for a generator: calling it would run nothing."""
+    name = name_of(function)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError(f"{_name(function)} is a generator; a handler returns its result")
+        raise TypeError(f"{name} is a generator; a handler returns its result")
+    if chosen is not None and chosen not in get_args(RunsIn):
+        raise ValueError(f"runs_in is {chosen!r}; allowed: loop, thread, process")
     call = getattr(function, "__call__", None)  # noqa: B004  # of an object that can be called
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    if is_async and chosen in {"thread", "process"}:
+        raise TypeError(f"{name} is a coroutine function: it runs in the loop, not in a {chosen}")
+    if not is_async and chosen == "loop":
+        raise TypeError(f"{name} is a plain function: in the loop it would block all other jobs")
+    if is_async:
+        return "loop"
+    return "process" if chosen == "process" else "thread"
 
 
 def _wants_job(function: Callable[..., Any]) -> bool:
@@ -130,5 +210,5 @@ def _wants_job(function: Callable[..., Any]) -> bool:
     needed = [p for p in positional if p.default is p.empty]
     named = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
     if not positional or len(needed) > 2 or named:
-        raise TypeError(f"{_name(function)} must take (payload) or (payload, job)")
+        raise TypeError(f"{name_of(function)} must take (payload) or (payload, job)")
     return len(needed) == 2

@@ -21,11 +21,17 @@ NUL_HINT = "PostgreSQL stores no NUL character; remove it or encode the text"
 
 
 def encode(value: Any) -> str:
-    """JSON text of a value made of JSON's types, dataclasses, msgspec structs, dates and UUIDs."""
+    """JSON text of a value made of JSON's types, dataclasses, msgspec structs, dates and UUIDs.
+
+    A msgspec.Raw is JSON text already and stays as it is, digits and all.
+    """
     try:
-        text = json.dumps(
-            value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_builtins
-        )
+        if isinstance(value, msgspec.Raw):
+            text = bytes(value).decode()
+        else:
+            text = json.dumps(
+                value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_builtins
+            )
         text.encode()
     except RecursionError:
         raise InvalidArgumentError("the value is nested too deeply for JSON") from None

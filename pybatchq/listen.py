@@ -2,13 +2,15 @@
 
 Protocol (sql/functions/private/_parked.sql has the other half): LISTEN, park, ask whether an
 enqueue is under way that may have missed the parking, look for jobs once more, then sleep. While
-parked, whatever makes a job ready sends a notification; all of them fold into one event.
+parked, whatever makes a job ready sends a notification; all of them fold into one event. A
+notification that somebody's running job was cancelled comes the same way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -18,6 +20,8 @@ from pybatchq import calls
 from pybatchq.connections import Connector, Pauses
 
 CALL_TIMEOUT_S = 2.0
+CANCELLED = b"cancel"
+HEARD_WITHIN_S = 1.0
 R = TypeVar("R")
 
 log = logging.getLogger("pybatchq")
@@ -27,11 +31,17 @@ class Listener:
     """Keeps a LISTEN connection alive. `ring` is called for notifications and after a reconnect."""
 
     def __init__(
-        self, connector: Connector, queues: Sequence[str], ring: Callable[[], None]
+        self,
+        connector: Connector,
+        queues: Sequence[str],
+        ring: Callable[[], None],
+        cancelled: Callable[[], None],
     ) -> None:
+        """cancelled: called when a running job, anybody's, was asked to stop."""
         self._connector = connector
         self._queues = list(queues)
         self._ring = ring
+        self._cancelled = cancelled
         self._conn: calls.Connection | None = None
         self._pauses = Pauses()
         self._watched: int | None = None
@@ -40,13 +50,22 @@ class Listener:
         self.parked = False
 
     async def run(self) -> None:
-        """Connect, and connect again whenever the connection is lost. Ends by cancellation."""
+        """Connect, and connect again whenever the connection is lost.
+
+        Ends by cancellation, or where a pooler swallows all notifications.
+        """
         while True:
             self._lost.clear()
             conn = await self._connector.connect("listen")
             try:
+                if not await self._is_heard(conn):
+                    log.warning(
+                        "the doorbell does not ring through this pooler: polling instead",
+                        extra={"hint": "set BATCHQ_LISTEN_URL to the server's own address"},
+                    )
+                    return
                 await calls.listen(conn)
-                conn.add_notify_handler(lambda _: self._ring())
+                conn.add_notify_handler(lambda notify: self._heard(notify.payload.encode()))
                 self._conn = conn
                 self._watch()
                 self._ring()  # what happened before LISTEN was not heard
@@ -59,6 +78,25 @@ class Listener:
                 self._conn, self.parked = None, False
                 await conn.close()
             await asyncio.sleep(self._pauses.next_s())
+
+    async def _is_heard(self, conn: calls.Connection) -> bool:
+        """Whether notifications arrive: always without a pooler, and through some of them.
+
+        Asked with a channel of its own, as a pooler that shares sessions keeps them listening.
+        """
+        if not self._connector.is_pooled:
+            return True
+        channel = f"batchq_test_{secrets.token_hex(8)}"
+        await calls.listen(conn, channel=channel)
+        other = await self._connector.connect("probe")
+        try:
+            await calls.notify(other, channel=channel)
+        finally:
+            await other.close()
+        async for _ in conn.notifies(timeout=HEARD_WITHIN_S, stop_after=1):
+            return True
+        await calls.unlisten(conn, channel=channel)
+        return False
 
     async def park(self) -> bool:
         """Ask to be woken. False where it cannot be: poll instead."""
@@ -96,6 +134,12 @@ class Listener:
             finally:
                 self._watch()
 
+    def _heard(self, payload: bytes) -> None:
+        if payload == CANCELLED:
+            self._cancelled()
+        else:
+            self._ring()
+
     def _watch(self) -> None:
         """Between statements the socket is ours: read notifications as they come."""
         if self._conn is not None and not self._conn.closed:
@@ -113,8 +157,8 @@ class Listener:
             return
         try:
             self._conn.pgconn.consume_input()
-            while self._conn.pgconn.notifies() is not None:
-                self._ring()
+            while (notify := self._conn.pgconn.notifies()) is not None:
+                self._heard(notify.extra)
         except psycopg.Error:
             self._unwatch()
             self._lost.set()

@@ -1,16 +1,13 @@
-"""Outcomes of attempts on their way into the database, and the text of an error."""
+"""Outcomes of attempts on their way into the database."""
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from pybatchq.endings import Ending, clean
 from pybatchq.types import WorkItem
-
-MAX_ERROR = 2048
-MAX_RESULT_BYTES = 1_048_576
 
 Completed = tuple[int, int, str | None]
 Failed = tuple[int, int, str, bool, timedelta | None]
@@ -28,19 +25,16 @@ class Outcomes:
     def __len__(self) -> int:
         return len(self.completed) + len(self.failed) + len(self.released)
 
-    def complete(self, item: WorkItem, result: str | None) -> None:
-        self.completed.append((item.job_id, item.lease_id, result))
-
-    def fail(
-        self,
-        item: WorkItem,
-        error: str,
-        *,
-        permanent: bool = False,
-        retry_in_s: float | None = None,
-    ) -> None:
-        wait = None if retry_in_s is None else _wait(retry_in_s)
-        self.failed.append((item.job_id, item.lease_id, error, permanent, wait))
+    def add(self, item: WorkItem, ending: Ending) -> None:
+        """Note how an attempt ended."""
+        event, text, permanent, wait_s, _ = ending
+        if event == "completed":
+            self.completed.append((item.job_id, item.lease_id, text))
+        elif event == "failed":
+            wait = None if wait_s is None else _wait(wait_s)
+            self.failed.append((item.job_id, item.lease_id, text or "", permanent, wait))
+        elif event == "released":
+            self.release(item, wait_s)
 
     def release(self, item: WorkItem, delay_s: float | None = None) -> None:
         wait = None if delay_s is None else _wait(delay_s)
@@ -116,32 +110,6 @@ class Outcomes:
                 "delays": list(delays),
             }
         return arguments
-
-
-def describe(error: BaseException) -> str:
-    """The text of an exception as it is stored: never fails, always fits, always UTF-8.
-
-    The first line is `Type: message`; the traceback's end follows.
-    """
-    name = type(error).__qualname__
-    try:
-        message = str(error)
-    except BaseException:  # noqa: BLE001  # a hostile __str__ must not cost the outcome
-        message = "(its text cannot be shown)"
-    head = clean(f"{name}: {message}" if message else name, MAX_ERROR // 2)
-    try:
-        frames = "".join(traceback.format_tb(error.__traceback__, limit=-10))
-    except Exception:  # noqa: BLE001
-        frames = ""
-    return clean(f"{head}\n\n{frames}" if frames else head, MAX_ERROR)
-
-
-def clean(text: str, length: int) -> str:
-    """Text that PostgreSQL can store, cut to its head and tail."""
-    if len(text) > length:
-        keep = (length - 5) // 2
-        text = f"{text[:keep]} ... {text[-keep:]}"
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _wait(seconds: float) -> timedelta:

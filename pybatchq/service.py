@@ -1,4 +1,4 @@
-"""A worker as a process of its own: handlers, signals, logging."""
+"""A worker as a process of its own: handlers, signals, logs, and what its end is called."""
 
 from __future__ import annotations
 
@@ -7,29 +7,62 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from pybatchq import handlers
+from pybatchq import builtin, handlers, logs, supervisor, systemd
 from pybatchq.settings import Settings, SettingsError
-from pybatchq.worker import Worker
+from pybatchq.worker import End, Worker
 
-STANDARD_FIELDS = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
+# 2 and 3 are wrong usage and an unreachable database, as for every command.
+EXIT_CODES: dict[End, int] = {
+    "drained": 0,
+    "cut short": 4,
+    "left behind": 5,
+    "recycle": supervisor.RECYCLE,
+}
 
 log = logging.getLogger("pybatchq")
 
 
-class FieldsFormatter(logging.Formatter):
-    """Event-like lines: time, level, message, then the record's own fields as key=value."""
+def run_worker(dsn: str, settings: Settings, *, name: str | None = None) -> int:
+    """Work until a signal; the exit code. SettingsError if handlers cannot be imported or work."""
+    logs.set_up(fmt=settings.log_format, level=settings.log_level)
+    load_handlers(settings)
+    if not handlers.handlers.by_kind:
+        log.warning("no handlers are registered: name their modules with --handlers")
+    worker = make_worker(dsn, settings, name=name)
+    try:
+        asyncio.run(_until_signalled(worker))
+    except TypeError as error:
+        if "handler" not in str(error):
+            raise
+        raise SettingsError(str(error)) from error
+    return EXIT_CODES[worker.end]
 
-    def format(self, record: logging.LogRecord) -> str:
-        line = super().format(record)
-        fields = {k: v for k, v in record.__dict__.items() if k not in STANDARD_FIELDS}
-        return line + "".join(f" {key}={value!r}" for key, value in fields.items())
+
+def run_workers(options: Iterable[str], settings: Settings) -> int:
+    """Several such processes under a supervisor; the worst of their exit codes.
+
+    options: those of `batchq worker`, but for how many processes.
+    """
+    logs.set_up(fmt=settings.log_format, level=settings.log_level)
+
+    def env_for(number: int) -> dict[str, str]:
+        env = {"BATCHQ_PROCESSES": "1"}
+        if settings.health_port:
+            env["BATCHQ_HEALTH_PORT"] = str(settings.health_port + number)
+        return env
+
+    command = [sys.executable, "-m", "pybatchq", "worker", *options]
+    return supervisor.run(command, processes=settings.processes, env_for=env_for)
 
 
-def run_worker(dsn: str, settings: Settings, *, name: str | None = None) -> None:
-    """Work until a signal. SettingsError if a module of handlers cannot be imported."""
-    _log_to_stderr()
+def load_handlers(settings: Settings) -> None:
+    """Import the modules of handlers, then add the built-in kinds that are not taken.
+
+    SettingsError if one cannot be imported.
+    """
     sys.path.insert(0, str(Path.cwd()))
     for module in settings.handlers:
         try:
@@ -37,9 +70,14 @@ def run_worker(dsn: str, settings: Settings, *, name: str | None = None) -> None
         except ImportError as error:
             message = f"BATCHQ_HANDLERS: module {module} cannot be imported: {error}"
             raise SettingsError(message) from error
-    if not handlers.handlers.by_kind:
-        log.warning("no handlers are registered: name their modules with --handlers")
-    worker = Worker(
+    if settings.builtin:
+        builtin.register(
+            handlers.handlers, allow=settings.http_get_allow, deny=settings.http_get_deny
+        )
+
+
+def make_worker(dsn: str, settings: Settings, *, name: str | None = None) -> Worker:
+    return Worker(
         dsn,
         queues=settings.queues,
         concurrency=settings.concurrency,
@@ -50,8 +88,15 @@ def run_worker(dsn: str, settings: Settings, *, name: str | None = None) -> None
         reap_every_s=settings.reap_every_s,
         lease_timeout_s=settings.lease_timeout_s,
         grace_s=settings.grace_s,
+        prefetch_s=settings.prefetch_s,
+        process_slots=settings.process_slots,
+        jobs_per_process=settings.jobs_per_process,
+        prepare=settings.prepare,
+        listen_dsn=settings.listen_url,
+        health_port=settings.health_port,
+        health_host=settings.health_host,
+        recycle=supervisor.FD_VARIABLE in os.environ,
     )
-    asyncio.run(_until_signalled(worker))
 
 
 async def _until_signalled(worker: Worker) -> None:
@@ -61,20 +106,31 @@ async def _until_signalled(worker: Worker) -> None:
         nonlocal asked
         asked += 1
         log.info("stopping" if asked == 1 else "stopping now", extra={"running": worker.running})
+        systemd.notify("STOPPING=1")
         worker.stop(now=asked > 1)
 
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop)
-    await worker.run()
+    supervisor.watch_supervisor(stop)
+    telling = asyncio.ensure_future(_tell_systemd(worker))
+    try:
+        await worker.run()
+    finally:
+        telling.cancel()
     if worker.running:
         # what does not end would hold up this loop's and the interpreter's end; leases run out
         log.warning("leaving running jobs behind", extra={"jobs": worker.running})
         logging.shutdown()
-        os._exit(1)
+        os._exit(EXIT_CODES["left behind" if worker.end == "drained" else worker.end])
 
 
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(FieldsFormatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+async def _tell_systemd(worker: Worker) -> None:
+    """Ready once there is a connection; then feed the watchdog, from the loop that it watches."""
+    while not worker.is_connected:  # noqa: ASYNC110  # nothing rings
+        await asyncio.sleep(0.1)
+    systemd.notify("READY=1")
+    interval_s = systemd.watchdog_interval_s()
+    while interval_s is not None:
+        systemd.notify("WATCHDOG=1")
+        await asyncio.sleep(interval_s)

@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+
+from pybatchq.addresses import HostRule, parse_rules
 
 # The database's own; a queue may have another, so it is not sent unless it was set.
 DEFAULT_LEASE_S = 60
@@ -21,6 +23,8 @@ _SWITCH = {
     **dict.fromkeys(("on", "true", "yes", "1"), True),
     **dict.fromkeys(("off", "false", "no", "0"), False),
 }
+_LEVELS = ("debug", "info", "warning", "error")
+_WEIGHT = re.compile(r"(.*\S)\s*=\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -37,8 +41,14 @@ class Settings:
     """
 
     database_url: str | None
-    queues: tuple[str, ...]
+    listen_url: str | None
+    prepare: bool | None
+    queues: tuple[str, ...] | Mapping[str, float]
     concurrency: int
+    prefetch_s: float
+    processes: int
+    process_slots: int | None
+    jobs_per_process: int
     handlers: tuple[str, ...]
     lease_s: float | None
     reap_every_s: float
@@ -46,7 +56,14 @@ class Settings:
     doorbell: bool
     lease_timeout_s: float
     grace_s: float
+    health_port: int | None
+    health_host: str
+    log_format: Literal["pretty", "json"]
+    log_level: str
+    builtin: bool
     data: Path | None
+    http_get_allow: tuple[HostRule, ...]
+    http_get_deny: tuple[HostRule, ...]
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
@@ -55,8 +72,16 @@ class Settings:
         lease_s = env.duration("BATCHQ_LEASE", 0, least=1, most=86_400) or None
         return cls(
             database_url=env.url("DATABASE_URL"),
-            queues=env.names("BATCHQ_QUEUES") or ("default",),
+            listen_url=env.url("BATCHQ_LISTEN_URL"),
+            prepare=None if env.text("BATCHQ_PREPARE") is None else env.switch("BATCHQ_PREPARE"),
+            queues=env.weights("BATCHQ_QUEUES") or env.names("BATCHQ_QUEUES") or ("default",),
             concurrency=env.integer("BATCHQ_CONCURRENCY", 10, least=1, most=10_000),
+            prefetch_s=env.duration("BATCHQ_PREFETCH", 0.02, least=0, most=10),
+            processes=env.integer("BATCHQ_PROCESSES", 1, least=1, most=1_000),
+            process_slots=env.integer("BATCHQ_PROCESS_SLOTS", 0, least=1, most=1_000) or None,
+            jobs_per_process=env.integer(
+                "BATCHQ_JOBS_PER_PROCESS", 1_000, least=1, most=1_000_000_000
+            ),
             handlers=env.modules("BATCHQ_HANDLERS"),
             lease_s=lease_s,
             reap_every_s=env.duration(
@@ -66,7 +91,14 @@ class Settings:
             doorbell=env.switch("BATCHQ_DOORBELL", default=True),
             lease_timeout_s=env.duration("BATCHQ_LEASE_TIMEOUT", 3, least=0.1, most=600),
             grace_s=env.duration("BATCHQ_GRACE", 30, least=0, most=86_400),
+            health_port=env.port("BATCHQ_HEALTH_PORT"),
+            health_host=env.text("BATCHQ_HEALTH_HOST") or "127.0.0.1",
+            log_format=env.log_format("BATCHQ_LOG_FORMAT"),
+            log_level=env.log_level("BATCHQ_LOG_LEVEL"),
+            builtin=env.switch("BATCHQ_BUILTIN", default=True),
             data=env.path("BATCHQ_DATA"),
+            http_get_allow=env.hosts("BATCHQ_HTTP_GET_ALLOW"),
+            http_get_deny=env.hosts("BATCHQ_HTTP_GET_DENY"),
         )
 
     def require_database_url(self) -> str:
@@ -107,7 +139,25 @@ class _Environment:
             raise _error(name, text, f"a whole number from {least} to {most}")
         return int(text)
 
-    def switch(self, name: str, *, default: bool) -> bool:
+    def port(self, name: str) -> int | None:
+        return None if self.text(name) is None else self.integer(name, 0, least=0, most=65_535)
+
+    def log_format(self, name: str) -> Literal["pretty", "json"]:
+        match (self.text(name) or "pretty").lower():
+            case "pretty":
+                return "pretty"
+            case "json":
+                return "json"
+            case text:
+                raise _error(name, text, "pretty or json")
+
+    def log_level(self, name: str) -> str:
+        level = (self.text(name) or "info").lower()
+        if level not in _LEVELS:
+            raise _error(name, level, ", ".join(_LEVELS))
+        return level
+
+    def switch(self, name: str, *, default: bool = False) -> bool:
         text = self.text(name)
         if text is None:
             return default
@@ -125,11 +175,33 @@ class _Environment:
             raise _error(name, text, "different names separated by commas")
         return names
 
+    def weights(self, name: str) -> dict[str, float]:
+        """Names with weights, `high=3,low=1`; empty if none has one."""
+        names = self.names(name)
+        found = [_WEIGHT.fullmatch(part) for part in names]
+        if not any(found):
+            return {}
+        weights = {match[1]: float(match[2]) for match in found if match is not None}
+        if len(weights) < len(names) or min(weights.values()) <= 0:
+            allowed = "names in order of preference, or all with a weight over 0: high=3,low=1"
+            raise _error(name, self.variables[name], allowed)
+        return weights
+
     def modules(self, name: str) -> tuple[str, ...]:
         names = self.names(name)
         if not all(_MODULE.fullmatch(module) for module in names):
             raise _error(name, self.variables[name], "importable modules separated by commas")
         return names
+
+    def hosts(self, name: str) -> tuple[HostRule, ...]:
+        text = self.text(name)
+        try:
+            return () if text is None else parse_rules(text)
+        except ValueError:
+            allowed = (
+                "names, addresses or networks separated by commas, each with a :port if wanted"
+            )
+            raise _error(name, self.variables[name], allowed) from None
 
     def path(self, name: str) -> Path | None:
         text = self.text(name)

@@ -20,7 +20,8 @@ import psycopg
 
 from pybatchq import calls
 from pybatchq.errors import PermanentError
-from pybatchq.handlers import Job, Registry
+from pybatchq.handlers import Registry
+from pybatchq.job import Job
 from pybatchq.worker import Worker
 
 LOOK_EVERY_S = 0.01

@@ -141,6 +141,33 @@ class QueueStats(Struct, frozen=True):
     next_run_at: datetime | None
 
 
+class WorkerInfo(Struct, frozen=True):
+    """A worker process. `worker`: its name, as in `locked_by`; processes may share one."""
+
+    worker_id: UUID
+    worker: str
+    host: str
+    pid: int
+    version: str
+    queues: list[str]
+    kinds: list[str]
+    concurrency: int
+    running: int
+    started_at: datetime
+    beat_at: datetime
+    memory_bytes: int | None
+    stopping: bool
+    is_alive: bool
+
+
+class CancelledJobs(Struct, frozen=True):
+    """`asked`: were running, and were asked to stop. `deferred`: were locked, try again."""
+
+    cancelled: int
+    asked: int
+    deferred: int
+
+
 class Maintained(Struct, frozen=True):
     task: str
     done: int

@@ -1,10 +1,9 @@
 """The worker: leases jobs, runs their handlers, hands in their outcomes.
 
 One loop, one round trip a turn: what finished since the last turn is settled and the free slots are
-filled in the same call and commit, so the more there is to do, the larger the batches. A turn takes
-at most half of the slots, so that handlers run while the next turn is under way. When there is
-nothing to lease the worker parks (see listen) and looks again when something rings, when a
-scheduled job is due, or when its poll interval ends.
+filled in the same call and commit, so the more there is to do, the larger the batches. Its parts:
+exchange (that round trip), crew (the jobs in hand), capacity (which of them run), lookout (when to
+look again), heartbeat (a thread that keeps the leases).
 """
 
 from __future__ import annotations
@@ -13,53 +12,58 @@ import asyncio
 import contextlib
 import logging
 import os
-import random
 import socket
-import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any, Literal, Self
 
-import psycopg
-
-from pybatchq import attempts, calls
-from pybatchq.attempts import Attempt, UnknownKinds
-from pybatchq.connections import Connector, Pauses, check_version, is_connection_loss
-from pybatchq.errors import BatchqError
-from pybatchq.handlers import Job, Registry, handlers
-from pybatchq.heartbeat import Heartbeat
+from pybatchq.capacity import Slots
+from pybatchq.connections import Connector
+from pybatchq.crew import Crew
+from pybatchq.exchange import Exchange, Queues
+from pybatchq.handlers import Registry, handlers
+from pybatchq.heartbeat import Heartbeat, Orders
 from pybatchq.listen import Listener
+from pybatchq.lookout import Lookout
+from pybatchq.metrics import WorkerMetrics
+from pybatchq.monitoring import monitoring
 from pybatchq.outcomes import Outcomes
-from pybatchq.types import WorkItem
 
-MAX_BATCH = 1000
-SAFETY_LOOK_S = 240.0
-SHORT_LOOK_S = 0.005
-REPARK_S = 0.05
 GIVE_UP_S = 5.0
 
+# How a worker's run ended: all its jobs had ended; the grace period or a second signal cut some
+# short, which were handed back; some handlers did not stop, and their leases will run out; the
+# same, while it ran: it asks to be replaced.
+End = Literal["drained", "cut short", "left behind", "recycle"]
+
 log = logging.getLogger("pybatchq")
-
-
-def _why(error: BaseException) -> str:
-    """What the database said, without its context: that is full of SQL."""
-    said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-    return said or str(error)
 
 
 class Worker:
     """Runs jobs of some queues until it is stopped.
 
-    `await run()` returns when the worker has stopped; `stop()` may be called from a signal handler.
-    lease_s: length of a lease, renewed every third of it; None: the queue's own, else 60 s.
-    poll_s: longest sleep without a doorbell. grace_s: how long stop() lets running jobs finish.
+        await worker.run()            # until stop(), which a signal handler may call
+        async with worker: ...        # works while your own program runs
+        with worker.in_thread(): ...  # the same for a program without an event loop
+
+    queues: names in order of preference, or names with weights. lease_s: length of a lease, renewed
+    every third of it; None: the queue's own, else 60 s. poll_s: longest sleep without a doorbell.
+    grace_s: how long stop() lets running jobs finish. prefetch_s: lease ahead what will start
+    within so long. process_slots: how many process handlers run at once; None: one a processor.
+    prepare: use prepared statements; None: unless a pooler is noticed. listen_dsn: a direct address
+    for LISTEN where dsn leads to a pooler. health_port: serve /health, /ready, /metrics there.
+    recycle: stop and ask to be replaced once a thread ignores its cancellation.
     """
 
     def __init__(
         self,
         dsn: str,
         *,
-        queues: Sequence[str] = ("default",),
+        queues: Sequence[str] | Mapping[str, float] = ("default",),
         concurrency: int = 10,
         registry: Registry = handlers,
         name: str | None = None,
@@ -69,73 +73,107 @@ class Worker:
         reap_every_s: float = 5.0,
         lease_timeout_s: float = 3.0,
         grace_s: float = 30.0,
+        prefetch_s: float = 0.02,
+        process_slots: int | None = None,
+        jobs_per_process: int = 1000,
+        prepare: bool | None = None,
+        listen_dsn: str | None = None,
+        health_port: int | None = None,
+        health_host: str = "127.0.0.1",
+        recycle: bool = False,
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency is {concurrency}; give at least 1")
-        if not queues or isinstance(queues, str):
-            raise ValueError("queues is a list of at least one name")
         if lease_s is not None and not 0.1 <= lease_s <= 86_400:
             raise ValueError(f"lease_s is {lease_s}; give 0.1 to 86,400")
-        if min(poll_s, reap_every_s, lease_timeout_s) < 0.01 or grace_s < 0:
-            raise ValueError("times must be at least 0.01 s; grace_s may be 0")
+        if min(poll_s, reap_every_s, lease_timeout_s) < 0.01 or min(grace_s, prefetch_s) < 0:
+            raise ValueError("times must be at least 0.01 s; grace_s and prefetch_s may be 0")
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self._queues = list(queues)
-        self._concurrency = concurrency
-        self._registry = registry
-        self._lease_for = None if lease_s is None else timedelta(seconds=lease_s)
-        self._poll_s = poll_s
-        self._reap_every_s = reap_every_s
-        self._lease_timeout_s = lease_timeout_s
+        self.metrics = WorkerMetrics()
+        self.end: End = "drained"
+        self._kinds = registry.by_kind
         self._grace_s = grace_s
-        self._connector = Connector(dsn, self.name)
-        self._pauses = Pauses()  # between calls that failed, whatever new connections promise
-        self._work: calls.Connection | None = None
-        self._doorbell = doorbell
-        self._listener = Listener(self._connector, self._queues, self._ring)
-        self._running: dict[int, Attempt] = {}
-        self._outcomes = Outcomes()
-        self._unknown = UnknownKinds()
-        self._heartbeat = Heartbeat(self._connector, self._running, self._lease_for, self._give_up)
-        self._given_up: set[asyncio.Task[None]] = set()
+        self._recycle = recycle
+        self._queues = Queues(queues)
         self._wake = asyncio.Event()
-        self._look_at = 0.0  # when to look for jobs next; 0: now
-        self._rung = False
-        self._woken = False  # whether the present turn answers a ring
-        self._vain = 0  # rings in a row that led to nothing, and when the last one was
-        self._vain_at = 0.0
-        self._empty_looks = 0
-        self._asked_at = 0.0  # when the doorbell last answered, or was found dead
-        self._unsure = 0  # looks since parking that may have missed a job
+        self._outcomes = Outcomes()
+        self._slots = Slots(
+            concurrency, processes=process_slots or os.cpu_count() or 1, prefetch_s=prefetch_s
+        )
+        self._crew = Crew(
+            registry, self._slots, self._outcomes, self.metrics, jobs_per_process=jobs_per_process,
+            wake=self._wake.set, stuck=self._is_stuck,
+        )  # fmt: skip
+        connector = Connector(dsn, self.name, prepare=prepare)
+        lease_for = None if lease_s is None else timedelta(seconds=lease_s)
+        self._exchange = Exchange(
+            connector, self._outcomes, self.metrics, queues=self._queues, worker=self.name,
+            lease_for=lease_for, timeout_s=lease_timeout_s,
+        )  # fmt: skip
+        self._listener = None
+        if doorbell:
+            direct = Connector(listen_dsn, self.name) if listen_dsn else connector
+            self._listener = Listener(direct, self._queues.names, self._ring, self._asked_to_stop)
+        self._lookout = Lookout(self._listener, poll_s, self._wake.set)
+        self._heartbeat = Heartbeat(
+            Connector(dsn, self.name, prepare=prepare, beside=connector),
+            self._crew.running,
+            Orders(self._crew.stop, self._crew.give_up, self._heartbeat_died),
+            self.metrics,
+            lease_for=lease_for,
+            reap_every_s=reap_every_s,
+            describe=self._describe,
+            service=monitoring(self, health_host, health_port),
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
         self._stop_by = float("inf")
         self._limit: asyncio.Timeout | None = None
-        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="batchq")
+        self._fatal: BaseException | None = None
+        self._started: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> int:
         """How many handlers run now, those that were given up included."""
-        return len(self._running) + len(self._given_up)
+        return self._crew.busy
+
+    @property
+    def concurrency(self) -> int:
+        return self._slots.concurrency
+
+    @property
+    def unsettled(self) -> int:
+        """How many outcomes wait to be handed in."""
+        return len(self._outcomes)
+
+    @property
+    def is_connected(self) -> bool:
+        return self._exchange.is_connected
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    def loop_blocked_s(self) -> float:
+        """For how long a handler has kept the event loop from turning."""
+        return self._heartbeat.loop_blocked_s()
 
     def stop(self, *, now: bool = False) -> None:
         """Lease no more and let running jobs finish; with `now` they are cancelled and released."""
         self._stopping = True
-        self._stop_by = min(self._stop_by, time.monotonic() + (0.0 if now else self._grace_s))
+        self._stop_by = min(self._stop_by, monotonic() + (0.0 if now else self._grace_s))
+        self._crew.leave()
         self._wake.set()
         if self._limit is not None:
             with contextlib.suppress(RuntimeError):  # stopped already
                 self._limit.reschedule(self._last_moment())
 
-    def _last_moment(self) -> float:
-        """When to stop though the database is away: at once if there is nothing to hand in."""
-        if self._work is None and not self._running and not self._outcomes:
-            return time.monotonic()
-        return self._stop_by + 2 * GIVE_UP_S
-
     async def run(self) -> None:
         """Work until stop(). Cancelling it stops the worker at once, handing its jobs back.
 
         VersionMismatchError if the schema does not fit, InvalidArgumentError if a queue's name does
-        not; a database that is away is waited for.
+        not, TypeError if a handler cannot work; a database that is away is waited for.
         """
         main = asyncio.ensure_future(self._main())
         try:
@@ -146,276 +184,222 @@ class Worker:
                 await main
             raise
 
+    async def __aenter__(self) -> Self:
+        self._started = asyncio.get_running_loop().create_future()
+        self._task = asyncio.ensure_future(self.run())
+        await asyncio.wait([self._started, self._task], return_when=asyncio.FIRST_COMPLETED)
+        if self._task.done():
+            await self._task  # says why
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if self._task is not None:
+            await self._task
+
+    @contextlib.contextmanager
+    def in_thread(self) -> Iterator[Self]:
+        """Work in a thread with an event loop of its own. What run() raises comes out at the end.
+
+        Entering waits until the worker works, or has failed.
+        """
+        entered = threading.Event()
+        failure: list[BaseException] = []
+
+        async def work() -> None:
+            async with self:
+                entered.set()
+                if self._task is not None:
+                    await asyncio.wait([self._task])
+
+        def thread() -> None:
+            try:
+                asyncio.run(work())
+            except BaseException as error:  # noqa: BLE001  # raised below
+                failure.append(error)
+            finally:
+                entered.set()
+
+        runner = threading.Thread(target=thread, name="batchq-worker")
+        runner.start()
+        entered.wait()
+        try:
+            if not failure:
+                yield self
+        finally:
+            if self._loop is not None:
+                with contextlib.suppress(RuntimeError):  # its loop is closed
+                    self._loop.call_soon_threadsafe(self.stop)
+            runner.join()
+        if failure:
+            raise failure[0]
+
+    def _last_moment(self) -> float:
+        """When to stop though the database is away: at once if there is nothing to hand in."""
+        if not self._exchange.is_connected and not self._crew.running and not self._outcomes:
+            return monotonic()
+        return self._stop_by + 2 * GIVE_UP_S
+
     async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._crew.check()
         try:
             async with asyncio.timeout(None) as self._limit:
                 if self._stopping:
                     self._limit.reschedule(self._last_moment())
-                await self._open()
+                uuids = await self._exchange.open()
+                self._crew.begin(uuids, self._heartbeat.save_progress, self._heartbeat.expect)
                 await self._work_with_helpers()
         except TimeoutError:
+            self.end = "left behind" if self._crew.running else self.end
             log.error(  # noqa: TRY400  # no fault of this program
                 "stopped without the database: leases of unfinished jobs will run out",
-                extra={"worker": self.name, "jobs": len(self._running) + len(self._outcomes)},
+                extra={"worker": self.name, "jobs": len(self._crew.running) + len(self._outcomes)},
             )
         finally:
-            for attempt in self._running.values():
-                if attempt.task is not None and attempt.handler.is_async:
-                    attempt.task.cancel()  # given up: its lease will run out
-            self._threads.shutdown(wait=False, cancel_futures=True)
-            if self._work is not None:
-                await self._work.close()
-        log.info("worker stopped", extra={"worker": self.name})
+            await self._crew.close()
+            await self._heartbeat.close()
+            await self._exchange.close()
+        if self._fatal is not None:
+            raise self._fatal
+        log.info("worker stopped", extra={"worker": self.name, "end": self.end})
 
     async def _work_with_helpers(self) -> None:
+        await self._heartbeat.start()
         log.info(
             "worker started",
-            extra={"worker": self.name, "queues": self._queues, "slots": self._concurrency},
-        )
+            extra={
+                "worker": self.name, "queues": self._queues.names, "slots": self.concurrency,
+                "kinds": sorted(self._kinds),
+            },
+        )  # fmt: skip
+        if self._started is not None:
+            self._started.set_result(None)
         async with asyncio.TaskGroup() as helpers:
-            running = [
-                helpers.create_task(self._heartbeat.run()),
-                helpers.create_task(self._upkeep()),
-            ]
-            if self._doorbell:
-                running.append(helpers.create_task(self._listener.run()))
+            listening = None
+            if self._listener is not None:
+                listening = helpers.create_task(self._listener.run())
             await self._pump()
-            for helper in running:
-                helper.cancel()
-
-    async def _open(self) -> None:
-        """Connect and check schema and queues; a server that goes away is tried again."""
-        while True:
-            conn = await self._connector.connect("work")
-            try:
-                await check_version(conn)
-                await calls.next_due(conn, queues=self._queues)  # refuses what is no name
-            except psycopg.OperationalError:
-                await conn.close()
-                await asyncio.sleep(self._pauses.next_s())
-            except BaseException:
-                await conn.close()
-                raise
-            else:
-                self._work = conn
-                return
+            if listening is not None:
+                listening.cancel()
 
     async def _pump(self) -> None:
         while True:
             await self._until_needed()
-            if self._stopping and not self._running and not self._outcomes:
+            if self._stopping and not self._crew.running and not self._outcomes:
                 return
-            if self._stopping and time.monotonic() > self._stop_by + GIVE_UP_S:
+            if self._stopping and monotonic() > self._stop_by + GIVE_UP_S:
+                self.end = "left behind"
                 log.error(
                     "stopped with jobs still running: their leases will run out",
-                    extra={"jobs": [a.item.job_id for a in self._running.values()]},
+                    extra={"jobs": [a.item.job_id for a in self._crew.running.values()]},
                 )
                 return
             n = self._wanted()
-            batch = self._outcomes.take()
-            if n or batch:
-                self._woken, self._rung = self._rung, False
-                await self._turn(batch, n)
+            if n or self._outcomes:
+                await self._turn(n)
 
     def _wanted(self) -> int:
         """How many jobs to ask for now."""
-        if self._stopping or time.monotonic() < self._look_at:
+        if self._stopping or monotonic() < self._lookout.look_at:
             return 0
-        free = self._concurrency - len(self._running)
-        return min(free, (self._concurrency + 1) // 2, MAX_BATCH)
+        return self._slots.wanted()
 
     async def _until_needed(self) -> None:
         """Wait until there is an outcome to hand in or a reason to look for jobs."""
         while not self._outcomes and not self._wanted():
-            now = time.monotonic()
+            now = monotonic()
             if self._stopping:
-                if not self._running or now > self._stop_by + GIVE_UP_S:
+                if not self._crew.running or now > self._stop_by + GIVE_UP_S:
                     return
+                wait: float | None = self._stop_by - now
                 if now >= self._stop_by:
-                    for attempt in list(self._running.values()):
-                        attempt.cancel("shutdown")
-                    wait: float | None = GIVE_UP_S
-                else:
-                    wait = self._stop_by - now
-            elif len(self._running) < self._concurrency:
-                wait = self._look_at - now
+                    self.end = "cut short" if self.end == "drained" else self.end
+                    self._crew.cut_short()
+                    wait = GIVE_UP_S
             else:
-                wait = None
+                wait = self._idle_s(now)
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
             await asyncio.sleep(0)  # let jobs that end together end together
+            self._crew.hand_back_overdue()
 
-    async def _turn(self, batch: Outcomes, n: int) -> None:
-        """One round trip. Whatever got no answer is handed in again."""
-        try:
-            items = await self._exchange(batch, n)
-        except (psycopg.Error, BatchqError, TimeoutError) as error:
-            self._outcomes.put_back(batch)
-            if is_connection_loss(error):
-                await self._reconnect(error)
-            else:
-                await self._settle_singly(error)
-            return
-        got, due_s = 0, None
-        for item in items:
-            if item.event == "leased":
-                got += 1
-                self._start(item)
-            elif item.event == "sleep":
-                due_s = item.timeout_s
-            else:
-                self._not_taken(item, batch)
+    def _idle_s(self, now: float) -> float | None:
+        """How long nothing is due. None: until something happens."""
+        overdue_s = self._slots.overdue_in_s()
+        if self._slots.busy >= self.concurrency:
+            return overdue_s
+        look_s = max(0.0, self._lookout.look_at - now)
+        return look_s if overdue_s is None else min(look_s, overdue_s)
+
+    async def _turn(self, n: int) -> None:
+        self._slots.measure()
         if n:
-            await self._after_look(got, due_s)
-
-    async def _exchange(self, batch: Outcomes, n: int) -> list[WorkItem]:
-        if self._work is None:
-            self._work = await self._connector.connect("work")
-        async with asyncio.timeout(self._lease_timeout_s):
-            items = await calls.settle_and_lease(
-                self._work,
-                queues=self._queues,
-                n=n,
-                worker=self.name,
-                lease_for=self._lease_for,
-                **batch.arguments(),
-            )
-        self._pauses.worked()
-        return items
-
-    def _start(self, item: WorkItem) -> None:
-        if self._stopping:  # asked to while the call was under way
-            self._outcomes.release(item)
+            self._lookout.begin()
+            self.metrics.leases += 1
+        answer = await self._exchange.turn(n)
+        if answer is None:
+            self._lookout.look_at = 0.0
             return
-        handler = self._registry.by_kind.get(item.kind)
-        if handler is None:
-            self._unknown.put_back(item, self._outcomes)
-            self._wake.set()
-            return
-        attempt = Attempt(item, handler, Job(item, self._heartbeat.save_progress))
-        self._running[item.lease_id] = attempt
-        attempt.task = asyncio.get_running_loop().create_task(self._attempt(attempt))
-        self._heartbeat.expect(attempt)
+        self._crew.take(answer.leased)
+        if n:
+            self.metrics.leased += len(answer.leased)
+            self.metrics.empty_leases += not answer.leased
+            await self._lookout.after(len(answer.leased), answer.due_s)
 
-    async def _attempt(self, attempt: Attempt) -> None:
-        try:
-            await attempts.run(attempt, self._outcomes, self._threads)
-        finally:
-            self._running.pop(attempt.item.lease_id, None)
-            self._wake.set()
+    def _is_stuck(self) -> None:
+        """A handler was given up: its thread is lost to this process."""
+        if self._recycle and not self._stopping:
+            self.end = "recycle"
+            log.error("stopping, to be replaced by a new process")
+            self.stop()
 
-    def _give_up(self, attempt: Attempt) -> None:
-        """A handler does not end when it is cancelled: others get its slot, its lease runs out."""
-        item = attempt.item
-        log.error(
-            "handler does not stop: its slot is given to others",
-            extra={"kind": item.kind, "job_id": item.job_id, "reason": attempt.stop},
-        )
-        del self._running[item.lease_id]
-        if attempt.task is not None:
-            self._given_up.add(attempt.task)
-            attempt.task.add_done_callback(self._given_up.discard)
-        self._wake.set()
-
-    async def _after_look(self, got: int, due_s: float | None) -> None:
-        """Decide when to look again: at once if there was a job, else when something happens.
-
-        Awake means not parked: while jobs come, producers must not pay for NOTIFY.
-        """
-        if got:
-            self._empty_looks = 0
-            self._look_at = 0.0  # only an empty answer is exact
-            await self._listener.unpark()
-            return
-        self._empty_looks += 1
-        if self._woken and self._rung_in_vain():
-            await self._listener.unpark()
-            wait_s = REPARK_S
-        else:
-            wait_s = await self._sleep_s()
-        if due_s is not None:
-            # a due job that cannot be had (others hold it) must not make this loop spin
-            wait_s = min(wait_s, max(due_s, self._growing_s(self._empty_looks)))
-        self._look_at = 0.0 if self._rung else time.monotonic() + wait_s
-
-    def _rung_in_vain(self) -> bool:
-        """Whether others are faster again and again: producers should not ring for us then."""
-        now = time.monotonic()
-        self._vain = self._vain + 1 if now - self._vain_at < REPARK_S else 1
-        self._vain_at = now
-        return self._vain >= 3
-
-    async def _sleep_s(self) -> float:
-        """How long to sleep if no scheduled job is due before. Parks when there is a doorbell."""
-        if not self._listener.parked:
-            if not (self._doorbell and await self._listener.park()):
-                return self._poll_s
-            self._unsure = 1
-        elif not self._unsure and time.monotonic() < self._asked_at + SAFETY_LOOK_S / 2:
-            return SAFETY_LOOK_S
-        # asked before the look that decides: what is under way then may have missed the parking,
-        # what comes later rings
-        self._asked_at = time.monotonic()
-        pending = await self._listener.bell_pending()
-        self._unsure = self._unsure + 1 if pending else 0
-        return self._growing_s(self._unsure) if pending else 0.0
-
-    def _growing_s(self, times: int) -> float:
-        return min(self._poll_s, SHORT_LOOK_S * 2.0 ** min(times, 16))
+    def _heartbeat_died(self, error: BaseException) -> None:
+        log.error("the heartbeat thread died: stopping", exc_info=error)
+        self._fatal = error
+        self.stop(now=True)
 
     def _ring(self) -> None:
-        """Something became ready: look as soon as there is a free slot."""
-        self._rung = True
-        self._look_at = 0.0
-        self._wake.set()
+        self._lookout.ring()
 
-    def _not_taken(self, item: WorkItem, batch: Outcomes) -> None:
-        """A settlement that was refused. A deferred one goes again; a lost one is not ours."""
-        if item.event == "deferred":
-            self._outcomes.put_back(batch.only(item.job_id, item.lease_id))
-            return
-        log.warning(
-            "outcome refused: the lease was lost",
-            extra={"job_id": item.job_id, "lease_id": item.lease_id, "reason": item.event},
-        )
+    def _asked_to_stop(self) -> None:
+        """Somewhere a running job was cancelled: it may be one of ours."""
+        if self._crew.running:
+            self._heartbeat.beat_now()
 
-    async def _settle_singly(self, error: BaseException) -> None:
-        """The database refused a settlement: find the outcome it cannot take and fail that job."""
-        log.error("settlement refused: trying its outcomes one by one", extra={"error": str(error)})
-        for single in self._outcomes.take().singly():
-            try:
-                for item in await self._exchange(single, 0):
-                    self._not_taken(item, single)
-            except (psycopg.Error, BatchqError, TimeoutError) as refused:
-                if is_connection_loss(refused):
-                    self._outcomes.put_back(single)
-                    await self._reconnect(refused)
-                elif not single.is_failure():
-                    self._outcomes.put_back(single.as_failure(f"outcome refused: {_why(refused)}"))
-                else:
-                    log.exception("outcome dropped: the database takes neither it nor its error")
-        await asyncio.sleep(self._pauses.next_s())
+    def _describe(self) -> dict[str, Any]:
+        """What the registry is told; see beat_worker."""
+        return {
+            "worker": self.name,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "version": _version(),
+            "queues": self._queues.names,
+            "kinds": sorted(self._kinds),
+            "concurrency": self.concurrency,
+            "running": self.running,
+            "memory_bytes": _memory_bytes(),
+            "stopping": self._stopping,
+        }
 
-    async def _reconnect(self, error: BaseException) -> None:
-        """Leave a connection whose state is not known, and open another one."""
-        log.warning(
-            "database call failed: opening a new connection",
-            extra={"error": " ".join(str(error).split()) or type(error).__name__},
-        )
-        if self._work is not None:
-            await self._work.close()
-            self._work = None
-        await asyncio.sleep(self._pauses.next_s())
-        self._work = await self._connector.connect("work")
-        self._look_at = 0.0
 
-    async def _upkeep(self) -> None:
-        """Reap and promote every few seconds. The database sees to it that one worker does it."""
-        pause_s = self._reap_every_s * random.random()
-        while True:
-            await asyncio.sleep(pause_s)
-            done = await self._heartbeat.call(calls.maintain)
-            more = any(task.more for task in done or ())
-            pause_s = 0.0 if more else self._reap_every_s * random.uniform(1.0, 1.2)
+def _version() -> str:
+    from pybatchq import __version__  # noqa: PLC0415  # this module is imported by that one
+
+    return __version__
+
+
+def _memory_bytes() -> int | None:
+    """What this process has in memory now, where the system says so as Linux does."""
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")

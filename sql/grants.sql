@@ -20,13 +20,14 @@ begin
             ('batchq_producer', array[
                 'cancel', 'enqueue', 'enqueue_many']),
             ('batchq_worker', array[
-                'assert_lease', 'bell_pending', 'complete', 'complete_many', 'extend',
-                'fail', 'fail_many', 'lease', 'lease_from', 'next_due', 'park', 'progress',
-                'progress_many', 'release', 'release_many', 'settle_and_lease', 'snooze',
-                'snooze_many', 'unpark',
+                'assert_lease', 'beat_worker', 'bell_pending', 'complete', 'complete_many',
+                'drop_worker', 'extend', 'fail', 'fail_many', 'lease', 'lease_from', 'next_due',
+                'park', 'progress', 'progress_many', 'release', 'release_many',
+                'settle_and_lease', 'snooze', 'snooze_many', 'unpark',
                 'maintain', 'reap']),
             ('batchq_operator', array[
-                'maintain', 'pause', 'purge', 'reap', 'redrive', 'resume', 'set_queue']),
+                'cancel_many', 'maintain', 'pause', 'purge', 'reap', 'redrive', 'resume',
+                'set_queue']),
             ('batchq_monitor', '{}')
         ) as g(role_name, functions)
         join pg_roles r on r.rolname = g.role_name
@@ -41,7 +42,8 @@ begin
             from pg_proc p
             where p.pronamespace = 'batchq'::regnamespace
               and (p.proname = any(v_grant.functions) or p.proname = any(array[
-                'errors', 'get_job', 'job_id', 'job_uuid', 'list_jobs', 'stats', 'version'])));
+                'errors', 'get_job', 'job_id', 'job_uuid', 'list_jobs', 'list_workers', 'stats',
+                'version'])));
         if v_grant.role_name = 'batchq_producer' then
             execute 'grant insert on batchq.jobs to batchq_producer';
         elsif v_grant.role_name in ('batchq_operator', 'batchq_monitor') then

@@ -12,6 +12,10 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \if :pending_0001
 \ir migrations/0001_core.sql
 \endif
+select not exists (select from batchq.migration where migration = 2) as pending_0002 \gset
+\if :pending_0002
+\ir migrations/0002_workers.sql
+\endif
 
 \ir retired.sql
 \ir functions/private/_now.sql
@@ -36,10 +40,15 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_add_lanes.sql
 \ir functions/private/_add_line.sql
 \ir functions/private/_backoff_wait.sql
+\ir functions/private/_cancel_found.sql
+\ir functions/private/_cancellable.sql
+\ir functions/private/_check_beat.sql
+\ir functions/private/_check_cancel.sql
 \ir functions/private/_check_floors.sql
 \ir functions/private/_check_lease.sql
 \ir functions/private/_check_list.sql
 \ir functions/private/_check_lists.sql
+\ir functions/private/_check_names.sql
 \ir functions/private/_check_options.sql
 \ir functions/private/_check_queues.sql
 \ir functions/private/_check_redrive.sql
@@ -52,12 +61,14 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_drop_floors.sql
 \ir functions/private/_drop_keys.sql
 \ir functions/private/_drop_lanes.sql
+\ir functions/private/_drop_workers.sql
 \ir functions/private/_end_attempts.sql
 \ir functions/private/_hand_back.sql
 \ir functions/private/_head.sql
 \ir functions/private/_insert_jobs.sql
 \ir functions/private/_is_due.sql
 \ir functions/private/_job_not_found.sql
+\ir functions/private/_lanes.sql
 \ir functions/private/_lease_lost.sql
 \ir functions/private/_live_state.sql
 \ir functions/private/_lock_leases.sql
@@ -66,6 +77,7 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/private/_mark_passed.sql
 \ir functions/private/_newest_jobs.sql
 \ir functions/private/_newest_ready.sql
+\ir functions/private/_oldest_ready.sql
 \ir functions/private/_promote.sql
 \ir functions/private/_promote_all.sql
 \ir functions/private/_raise.sql
@@ -85,9 +97,11 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/producer/enqueue.sql
 \ir functions/producer/enqueue_many.sql
 \ir functions/worker/assert_lease.sql
+\ir functions/worker/beat_worker.sql
 \ir functions/worker/bell_pending.sql
 \ir functions/worker/complete.sql
 \ir functions/worker/complete_many.sql
+\ir functions/worker/drop_worker.sql
 \ir functions/worker/extend.sql
 \ir functions/worker/fail.sql
 \ir functions/worker/fail_many.sql
@@ -103,6 +117,7 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/worker/snooze.sql
 \ir functions/worker/snooze_many.sql
 \ir functions/worker/unpark.sql
+\ir functions/operator/cancel_many.sql
 \ir functions/operator/maintain.sql
 \ir functions/operator/pause.sql
 \ir functions/operator/purge.sql
@@ -117,6 +132,7 @@ select not exists (select from batchq.migration where migration = 1) as pending_
 \ir functions/monitor/job_id.sql
 \ir functions/monitor/job_uuid.sql
 \ir functions/monitor/list_jobs.sql
+\ir functions/monitor/list_workers.sql
 \ir functions/monitor/stats.sql
 \ir functions/monitor/version.sql
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import psycopg
 import psycopg.rows
@@ -24,6 +25,7 @@ _SENT_AS = {
     "backoff_base": "interval",
     "backoff_cap": "interval",
     "backoff_factor": "double precision",
+    "concurrency": "integer",
     "created_after": "timestamptz",
     "created_before": "timestamptz",
     "dedupe_for": "interval",
@@ -37,11 +39,13 @@ _SENT_AS = {
     "jobs": "jsonb",
     "lease_for": "interval",
     "max_attempts": "integer",
+    "memory_bytes": "bigint",
     "n": "integer",
     "payload": "jsonb",
     "per_second": "double precision",
     "permanent": "boolean",
     "permanents": "boolean[]",
+    "pid": "integer",
     "priority": "integer",
     "progress": "jsonb",
     "reset": "boolean",
@@ -50,14 +54,17 @@ _SENT_AS = {
     "retry_in": "interval",
     "retry_ins": "interval[]",
     "run_at": "timestamptz",
+    "running": "integer",
+    "stopping": "boolean",
     "timeout": "interval",
+    "worker_id": "uuid",
 }
 _BIGINTS = ("job_id", "lease_id", "before_id")
 _BIGINT_LISTS = (
     "job_ids", "lease_ids", "completed_ids", "completed_leases", "failed_ids", "failed_leases",
     "released_ids", "released_leases",
 )  # fmt: skip
-_TEXT_LISTS = ("errors", "queues")
+_TEXT_LISTS = ("errors", "kinds", "queues")
 _SENT_AS.update(dict.fromkeys(_BIGINTS, "bigint"), **dict.fromkeys(_BIGINT_LISTS, "bigint[]"))
 # What these take; 1.5 would be rounded, 5 taken for a text, and neither be what was meant.
 _TAKES: dict[str, tuple[type, ...]] = {
@@ -68,6 +75,7 @@ _TAKES: dict[str, tuple[type, ...]] = {
     "interval": (timedelta, str),
     "text": (str,),
     "timestamptz": (datetime, str),
+    "uuid": (UUID,),
 }
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
+import psycopg
+import psycopg.rows
+
 from pybatchq.calls import _call
 from pybatchq.calls._call import Connection
 from pybatchq.types import (
@@ -14,6 +17,7 @@ from pybatchq.types import (
     JobRecord,
     JobSummary,
     QueueStats,
+    WorkerInfo,
 )
 
 
@@ -50,6 +54,11 @@ async def list_jobs(
     return [JobSummary(*row) for row in rows]
 
 
+async def list_workers(conn: Connection, *, n: int | None = None) -> list[WorkerInfo]:
+    """Those that are alive first, newest beat first."""
+    return [WorkerInfo(*row) for row in await _call.rows(conn, "list_workers", n=n)]
+
+
 async def stats(conn: Connection, *, queue: str | None = None) -> list[QueueStats]:
     """QueueNotFoundError if a queue is named that was never used."""
     return [QueueStats(*row) for row in await _call.rows(conn, "stats", queue=queue)]
@@ -63,6 +72,14 @@ async def version(conn: Connection) -> InstalledVersion:
 async def errors(conn: Connection) -> list[ErrorCode]:
     """The catalogue of errors."""
     return [ErrorCode(*row) for row in await _call.rows(conn, "errors")]
+
+
+async def now(conn: Connection) -> datetime:
+    """The database's time, by which all times of jobs are meant."""
+    async with psycopg.AsyncCursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
+        await cursor.execute("select clock_timestamp()")
+        at: datetime = (await cursor.fetchall())[0][0]
+    return at
 
 
 async def job_uuid(conn: Connection, *, job_id: int) -> UUID:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pybatchq.calls import _call
 from pybatchq.calls._call import Connection, Ids
 from pybatchq.types import (
+    CancelledJobs,
     Maintained,
 )
 
@@ -114,3 +115,33 @@ async def purge(
         dry_run=dry_run,
     )
     return int(row[0])
+
+
+async def cancel_many(
+    conn: Connection,
+    *,
+    job_ids: Ids | None = None,
+    queue: str | None = None,
+    kind: str | None = None,
+    state: str | None = None,
+    created_after: datetime | None = None,
+    created_before: datetime | None = None,
+    reason: str | None = None,
+    n: int | None = None,
+    dry_run: bool | None = None,
+) -> CancelledJobs:
+    """How many were cancelled or asked to stop, or would be; call again while the sum is n."""
+    row = await _call.one(
+        conn,
+        "cancel_many",
+        job_ids=job_ids,
+        queue=queue,
+        kind=kind,
+        state=state,
+        created_after=created_after,
+        created_before=created_before,
+        reason=reason,
+        n=n,
+        dry_run=dry_run,
+    )
+    return CancelledJobs(*row)

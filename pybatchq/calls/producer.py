@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from pybatchq import jsontext
 from pybatchq.calls import _call
 from pybatchq.calls._call import Connection, spec
@@ -63,10 +65,15 @@ async def enqueue(
     return JobId(row[0])
 
 
-async def enqueue_many(conn: Connection, *, jobs: Iterable[Mapping[str, Any]]) -> list[EnqueuedJob]:
-    """Add many jobs, all or none. Each is a mapping of enqueue's arguments by name."""
-    rows = await _call.rows(conn, "enqueue_many", jobs=jsontext.encode([spec(job) for job in jobs]))
-    return [EnqueuedJob(*row) for row in rows]
+async def enqueue_many(
+    conn: Connection, *, jobs: Iterable[Mapping[str, Any]] | msgspec.Raw
+) -> list[EnqueuedJob]:
+    """Add many jobs, all or none. Each is a mapping of enqueue's arguments by name.
+
+    A msgspec.Raw is the JSON text of them all, which keeps the digits of numbers as they are.
+    """
+    text = jsontext.encode(jobs if isinstance(jobs, msgspec.Raw) else [spec(job) for job in jobs])
+    return [EnqueuedJob(*row) for row in await _call.rows(conn, "enqueue_many", jobs=text)]
 
 
 async def cancel(conn: Connection, *, job_id: int, reason: str | None = None) -> str:

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
+
+import psycopg
+import psycopg.rows
+from psycopg import sql
 
 from pybatchq import jsontext
 from pybatchq.calls import _call
 from pybatchq.calls._call import Connection, Ids, texts
+from pybatchq.errors import translate
 from pybatchq.types import (
     ExtendedLease,
     LeasedJob,
@@ -181,6 +187,20 @@ async def assert_lease(conn: Connection, *, job_id: int, lease_id: int) -> datet
     return lease_until
 
 
+def assert_lease_sync(conn: psycopg.Connection[Any], *, job_id: int, lease_id: int) -> datetime:
+    """As assert_lease, for handlers that run in a thread with a connection of their own."""
+    query = "select batchq.assert_lease(%s::bigint, %s::bigint)"
+    try:
+        with psycopg.Cursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
+            lease_until: datetime = cursor.execute(query, (job_id, lease_id)).fetchall()[0][0]
+    except psycopg.Error as error:
+        translated = translate(error)
+        if translated is None:
+            raise
+        raise translated from error
+    return lease_until
+
+
 async def settle_and_lease(
     conn: Connection,
     *,
@@ -245,6 +265,59 @@ async def next_due(conn: Connection, *, queues: Sequence[str]) -> timedelta | No
     return wait
 
 
-async def listen(conn: Connection) -> None:
+async def listen(conn: Connection, *, channel: str = "batchq") -> None:
     """Hear the doorbell on this connection from now on."""
-    await conn.execute("listen batchq")
+    await conn.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+
+
+async def unlisten(conn: Connection, *, channel: str) -> None:
+    """Hear it no more."""
+    await conn.execute(sql.SQL("unlisten {}").format(sql.Identifier(channel)))
+
+
+async def notify(conn: Connection, *, channel: str) -> None:
+    """Ring: to try whether a connection hears."""
+    await conn.execute("select pg_notify(%s, '')", (channel,))
+
+
+async def backend_pid(conn: Connection) -> int:
+    """The process that serves this connection, as it says itself."""
+    return int((await (await conn.execute("select pg_backend_pid()")).fetchall())[0][0])
+
+
+async def beat_worker(
+    conn: Connection,
+    *,
+    worker_id: UUID,
+    worker: str,
+    host: str,
+    pid: int,
+    version: str,
+    queues: Sequence[str],
+    kinds: Sequence[str],
+    concurrency: int,
+    running: int,
+    memory_bytes: int | None = None,
+    stopping: bool | None = None,
+) -> None:
+    """Every 30 s or so, to be on the list of workers. `worker_id` is one process's own."""
+    await _call.one(
+        conn,
+        "beat_worker",
+        worker_id=worker_id,
+        worker=worker,
+        host=host,
+        pid=pid,
+        version=version,
+        queues=list(queues),
+        kinds=list(kinds),
+        concurrency=concurrency,
+        running=running,
+        memory_bytes=memory_bytes,
+        stopping=stopping,
+    )
+
+
+async def drop_worker(conn: Connection, *, worker_id: UUID) -> bool:
+    """Off the list, at a clean end. False if it was not there."""
+    return bool((await _call.one(conn, "drop_worker", worker_id=worker_id))[0])

@@ -228,6 +228,21 @@ def test_hot_functions_have_plans_that_no_statistics_can_change(catalog: Catalog
     assert wrong == {}
 
 
+def test_f006_what_happens_to_a_job_does_not_hang_on_the_list_of_workers(catalog: Catalog) -> None:
+    # also those that only call something that reads it
+    sources = functions(catalog, "pg_get_functiondef(p.oid)")
+    sources |= dict(
+        catalog.execute(
+            "select viewname, definition from pg_views where schemaname = 'batchq'"
+        ).fetchall()
+    )
+    readers = {name for name, text in sources.items() if re.search(r"\bbatchq\.worker\b", text)}
+    calls = re.compile(rf"\bbatchq\.(?:{'|'.join(readers)})\b")
+    callers = {name for name, text in sources.items() if calls.search(text)}
+    assert callers == readers | {"maintain"}
+    assert readers == {"beat_worker", "drop_worker", "list_workers", "_drop_workers"}
+
+
 def test_the_reference_is_what_the_comments_say(catalog: Catalog) -> None:
     written = (SQL / "REFERENCE.md").read_text()
     assert written == reference.render(catalog), "run: make reference"

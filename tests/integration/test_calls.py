@@ -45,6 +45,7 @@ where t.typnamespace = 'batchq'::regnamespace
 group by 1
 """
 STRUCTS: dict[str, type[msgspec.Struct]] = {
+    "cancelled_jobs": types.CancelledJobs,
     "enqueued_job": types.EnqueuedJob,
     "error_code": types.ErrorCode,
     "extended_lease": types.ExtendedLease,
@@ -55,8 +56,9 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
     "lost_lease": types.LostLease,
     "maintained": types.Maintained,
     "queue_stats": types.QueueStats,
+    "worker_info": types.WorkerInfo,
 }
-NOT_A_FUNCTION = {"listen"}
+NOT_A_FUNCTION = {"backend_pid", "listen", "notify", "now", "unlisten"}
 
 
 def public_calls() -> dict[str, Callable[..., Awaitable[Any]]]:
@@ -230,14 +232,38 @@ async def watch_and_operate(call: Session) -> None:
     listed = await call(calls.list_jobs, created_after=past, created_before=future, before_id=1)
     assert listed == []
     assert await call(calls.cancel, job_id=summary.id, reason="enough") == "cancelled"
-    assert (await call(calls.version)).migration >= 1
+    every = {"queue": "q", "kind": "b", "created_after": past, "created_before": future}
+    would = await call(calls.cancel_many, **every, state="pending", n=9, dry_run=True)
+    assert (would.cancelled, would.asked) == (4, 0)
+    done = await call(calls.cancel_many, **every, reason="enough")
+    assert (done.cancelled, done.asked, done.deferred) == (4, 2, 0)
+    assert await call(calls.cancel_many, job_ids=[summary.id]) == types.CancelledJobs(0, 0, 0)
+    assert (await call(calls.version)).migration >= 2
     assert {error.code for error in await call(calls.errors)} >= {"JQ001", "JQ009"}
+
+
+async def come_and_go(call: Session) -> None:
+    worker_id = uuid.uuid4()
+    who = {"worker_id": worker_id, "worker": "w", "host": "h", "pid": 1, "version": "0.1.0"}
+    does = {"queues": ["q"], "kinds": (), "concurrency": 10, "running": 2}
+    await call(calls.beat_worker, **who, **does)
+    now = {"memory_bytes": 2**40, "stopping": True}
+    await call(calls.beat_worker, **who, **does, **now)
+    (info,) = await call(calls.list_workers, n=5)
+    assert msgspec.structs.asdict(info) == {
+        **who, **does, **now, "kinds": [], "is_alive": True, "started_at": info.started_at,
+        "beat_at": info.beat_at,
+    }  # fmt: skip
+    assert info.started_at < info.beat_at
+    assert await call(calls.drop_worker, worker_id=worker_id) is True
+    assert await call(calls.drop_worker, worker_id=worker_id) is False
 
 
 async def test_every_call_works_and_answers_as_annotated(conn: Connection) -> None:
     call = Session(conn)
     await produce_and_work(call)
     await watch_and_operate(call)
+    await come_and_go(call)
     assert call.called == set(public_calls()) - NOT_A_FUNCTION
 
 
@@ -369,6 +395,11 @@ async def test_f065_arrays_of_unequal_length_and_what_is_no_id_are_refused(
         calls.lease(conn, lease_for=dt.timedelta(seconds=1e9)),
         calls.lease_from(conn, queues=[]),
         calls.list_jobs(conn, status="nope"),
+        calls.cancel_many(conn),
+        calls.cancel_many(conn, job_ids=[1]),
+        calls.cancel_many(conn, state="completed"),
+        calls.list_workers(conn, n=0),
+        calls.drop_worker(conn, worker_id="w"),  # type: ignore[arg-type]
     ]
     for attempt in attempts:
         with pytest.raises((InvalidArgumentError, JobNotFoundError)):

@@ -337,7 +337,9 @@ SILENT = {
     "progress": "select batchq.progress(1, 1, '1')",
     "lease": "select batchq.lease(n => 10)",
     "purge": "select batchq.purge()",
-    "cancel": "select batchq.cancel(1)",
+    "cancel of a pending job": "select batchq.cancel(5)",
+    "cancel_many of pending jobs": "select batchq.cancel_many(state => 'pending')",
+    "beat": "select batchq.beat_worker(gen_random_uuid(), 'w', 'h', 1, '1', '{}', '{}', 1, 0)",
     "reap of nothing": "select batchq.reap()",
     "duplicate": "select batchq.enqueue('a', dedupe_key => 'k')",
     "other queue": "select batchq.enqueue('a', queue => 'other')",
@@ -541,6 +543,10 @@ EVERY_CALL = """
     select batchq.list_jobs();
     select batchq.stats();
     select batchq.version(), batchq.errors();
+    select batchq.cancel_many(created_before => 'infinity');
+    select batchq.beat_worker(gen_random_uuid(), 'w', 'h', 1, '1', '{a}', '{k}', 1, 0);
+    select batchq.list_workers();
+    select batchq.drop_worker(worker_id) from batchq.worker;
     update batchq.dead set failed_at = failed_at;
     select batchq.purge(), batchq.purge(status => 'completed'), batchq.purge(status => 'cancelled')
 """

@@ -6,11 +6,15 @@ import asyncio
 import os
 import re
 import subprocess
+from typing import Any
 
 import psycopg
+import pytest
 
-from pybatchq import install
+from pybatchq import connections, install
 from tests.support.servers import Databases
+
+MIGRATIONS = sorted((install.sql_dir() / "migrations").glob("*.sql"))
 
 
 def psql(server: Databases, dsn: str, *arguments: str, script: str | None = None) -> None:
@@ -38,6 +42,10 @@ def schema(server: Databases, dsn: str) -> str:
     return re.sub(r"^\\(?:un)?restrict .*\n", "", dump, flags=re.MULTILINE)
 
 
+def rows(conn: psycopg.Connection[tuple[Any, ...]], query: str) -> list[tuple[Any, ...]]:
+    return conn.execute(query.encode()).fetchall()
+
+
 async def test_installing_twice_changes_nothing(server: Databases, empty_db: str) -> None:
     first = await install.install_dsn(empty_db)
     assert first.migrations
@@ -46,6 +54,33 @@ async def test_installing_twice_changes_nothing(server: Databases, empty_db: str
     second = await install.install_dsn(empty_db)
     assert second == install.InstallReport((), first.functions)
     assert schema(server, empty_db) == once
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    assert [int(file.name[:4]) for file in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))
+
+
+@pytest.mark.parametrize("applied", range(1, len(MIGRATIONS)))
+async def test_a_database_at_an_older_migration_becomes_the_same(
+    server: Databases, db: str, empty_db: str, applied: int
+) -> None:
+    async with await psycopg.AsyncConnection.connect(empty_db, autocommit=True) as conn:
+        for file in [install.sql_dir() / "schema.sql", *MIGRATIONS[:applied]]:
+            await conn.execute(file.read_text().encode())
+        await conn.execute("update batchq.upkeep set done = 5 where task = 'reap'")
+    report = await install.install_dsn(empty_db)
+    assert report.migrations == tuple(file.stem for file in MIGRATIONS[applied:])
+    assert schema(server, empty_db) == schema(server, db)
+    seeds = "select task, every, done from batchq.upkeep order by task"
+    with psycopg.connect(empty_db) as upgraded, psycopg.connect(db) as fresh:
+        kept = [(task, every, 5 if task == "reap" else 0) for task, every, _ in rows(fresh, seeds)]
+        assert rows(upgraded, seeds) == kept
+        newest = "select migration from batchq.version()"
+        assert rows(upgraded, newest) == rows(fresh, newest) == [(len(MIGRATIONS),)]
+
+
+def test_a_client_asks_for_the_newest_migration() -> None:
+    assert len(MIGRATIONS) == connections.MIGRATION
 
 
 def test_psql_makes_the_same_schema(server: Databases, db: str, empty_db: str) -> None:

@@ -128,6 +128,9 @@ CALLS = {
     "cancel of a scheduled job": ("select batchq.cancel(%(scheduled)s)", 200),
     "cancel of a running job": ("select batchq.cancel(%(id)s)", 150),
     "cancel of a returned job": ("select batchq.cancel(%(returned)s)", 200),
+    "cancel_many of jobs": ("select batchq.cancel_many(%(mixed)s)", 400),
+    "cancel_many of a queue": ("select batchq.cancel_many(queue => 'default', n => 5)", 20_000),
+    "cancel_many of ready jobs": ("select batchq.cancel_many(state => 'ready', n => 5)", 400),
     "enqueue": ("select batchq.enqueue('a')", 40),
     "enqueue of a new lane": ("select batchq.enqueue('a', queue => 'new', priority => 9)", 60),
     "enqueue for later": ("select batchq.enqueue('a', delay => '1 h')", 60),
@@ -148,7 +151,8 @@ CALLS = {
     "next_due": ("select batchq.next_due('{default,due,empty}')", 60),
     "maintain": ("select batchq.maintain()", 60_000),
 }
-LOOSE = {"maintain", "redrive"}  # not hot: plans are made for each call, upkeep is read whole
+# not hot: plans are made for each call, upkeep is read whole
+LOOSE = {"maintain", "redrive", "cancel_many of a queue"}
 
 
 def warm(conn: Connection) -> None:
@@ -156,7 +160,7 @@ def warm(conn: Connection) -> None:
     conn.execute("vacuum analyze")
     nothing = {
         "id": 0, "lease": 0, "ids": [0] * 5, "leases": [0] * 5, "ready": 0, "scheduled": 0,
-        "returned": 0, "dead": [0],
+        "returned": 0, "dead": [0], "mixed": [0],
     }  # fmt: skip
     for query, _ in CALLS.values():
         for _ in range(10):
@@ -244,7 +248,7 @@ def test_f048_a60_b14_b31_a_call_reads_by_index_and_little(full: Explained, call
     filler = {
         "id": 800_001, "lease": 1, "ids": list(range(800_001, 800_006)),
         "leases": [1, 2, 3, 4, 5], "ready": 300_000, "scheduled": 700_000, "returned": 400_000,
-        "dead": [900_001, 900_002],
+        "dead": [900_001, 900_002], "mixed": [300_000, 400_000, 700_000, 800_001, 870_000],
     }  # fmt: skip
     full.conn.execute("begin")
     try:

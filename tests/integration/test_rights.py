@@ -96,7 +96,7 @@ def test_f074_no_role_touches_a_table(owner: Connection, role: str) -> None:
             "and relkind in ('r', 'p', 'v')"
         )
     ]
-    assert {"job", "job_7", "ready", "jobs", "floor", "migration"} <= set(tables)
+    assert {"job", "job_7", "ready", "jobs", "floor", "migration", "worker"} <= set(tables)
     done = set()
     with acting(owner, role) as conn:
         for table in tables:

@@ -19,7 +19,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pybatchq import calls, testing
 from pybatchq.connections import Connector
 from pybatchq.errors import RetryIn
-from pybatchq.handlers import Job, Registry
+from pybatchq.handlers import Registry
+from pybatchq.job import Job
 from pybatchq.testing import Ledger
 from pybatchq.worker import Worker
 from tests.conftest import Connect, Connection
@@ -383,7 +384,8 @@ async def test_f042_cancelled_handlers_leak_no_connection(db: str, conn: Connect
     @registry.handler("progress")
     async def progress(_payload: Any, job: Job) -> None:
         while True:
-            await job.progress({"at": time.monotonic()})
+            job.progress({"at": time.monotonic()})
+            await asyncio.sleep(0.001)
 
     await calls.enqueue_many(
         conn, jobs=[{"kind": "progress", "timeout": "30 ms", "max_attempts": 1}] * 60

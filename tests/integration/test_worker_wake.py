@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from pybatchq import calls, testing, worker
-from pybatchq.handlers import Job, Registry
+from pybatchq import calls, lookout, testing
+from pybatchq.handlers import Registry
+from pybatchq.job import Job
 from tests.conftest import Connect, Connection
 from tests.support.working import (
     Calls,
@@ -250,7 +251,7 @@ async def test_f031_a_listener_lost_while_the_worker_is_busy_is_replaced(
 async def test_f032_f081_a_listener_that_does_not_answer_stops_nothing_and_is_replaced(
     db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "SAFETY_LOOK_S", 0.3)
+    monkeypatch.setattr(lookout, "SAFETY_LOOK_S", 0.3)
     monkeypatch.setattr("pybatchq.listen.CALL_TIMEOUT_S", 0.3)
     registry = testing.registry()
     started = asyncio.Event()

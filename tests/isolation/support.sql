@@ -9,7 +9,7 @@ language plpgsql
 as $reset$
 begin
     truncate batchq.job, batchq.outcome, batchq.error, batchq.ready, batchq.scheduled,
-             batchq.leased, batchq.dead, batchq.dedupe, batchq.queue, batchq.floor;
+             batchq.leased, batchq.dead, batchq.dedupe, batchq.queue, batchq.floor, batchq.worker;
     insert into batchq.floor (queue, line) values ('', 'leased');
     update batchq.upkeep u set next_at = '-infinity';
     alter sequence batchq.position restart;

@@ -13,7 +13,7 @@ from typing import Any
 
 SECOND = 1_000_000
 DEFAULT_LEASE = 60 * SECOND
-EVERY = {"floors": 60, "keys": 10, "lanes": 600, "promote": 1, "reap": 1}
+EVERY = {"floors": 60, "keys": 10, "lanes": 600, "promote": 1, "reap": 1, "workers": 60}
 STATUS = {"ready": "pending", "scheduled": "pending", "leased": "running"}
 
 Pair = tuple[int, int]
@@ -223,6 +223,23 @@ class Model:
             job.reason = reason
             self._finish(job, "cancelled")
         return "cancelled"
+
+    def cancel_many(
+        self, job_ids: list[int] | None, queue: str | None, state: str | None, n: int, dry: bool
+    ) -> tuple[int, int, int]:
+        """With "r" as the reason."""
+        if job_ids is None and queue is None and state is None:
+            raise RefusedError("JQ001")
+        if not set(job_ids or ()) <= set(self.jobs):
+            raise RefusedError("JQ003")
+        states = [key for key, status in STATUS.items() if state in (None, key, status)]
+        found = self.in_state(*states, queue=queue)
+        found = [j for j in found if not j.stopping and (job_ids is None or j.id in job_ids)]
+        chosen = sorted(found, key=lambda j: j.id)[:n]
+        asked = sum(job.state == "leased" for job in chosen)
+        for job in chosen if not dry else ():
+            self.cancel(job.id, "r")
+        return len(chosen) - asked, asked, 0
 
     # worker
 

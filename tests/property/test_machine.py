@@ -102,6 +102,34 @@ class Life(Beside):
         job_id = self.job_id(pick, "ready", "scheduled", "leased")
         self.same("cancel", lambda: self.model.cancel(job_id, reason), job_id=job_id, reason=reason)
 
+    @when_any("ready", "scheduled", "leased")
+    @rule(
+        chosen=st.one_of(st.none(), few_picks),
+        queue=st.one_of(st.none(), queues),
+        state=st.sampled_from([None, None, "ready", "scheduled", "leased", "pending", "running"]),
+        n=st.integers(1, 5),
+        dry_run=st.booleans(),
+    )
+    def cancel_many(
+        self,
+        chosen: list[int] | None,
+        queue: str | None,
+        state: str | None,
+        n: int,
+        dry_run: bool,
+    ) -> None:
+        ids = None
+        if chosen is not None:
+            ids = [self.job_id(pick, "ready", "scheduled", "leased") for pick in chosen]
+        given = {"job_ids": ids, "queue": queue, "state": state, "n": n, "dry_run": dry_run}
+        try:
+            expected = self.model.cancel_many(ids, queue, state, n, dry_run)
+        except RefusedError as refused:
+            with pytest.raises(RefusedError, match=refused.code):
+                self.call("cancel_many", **given)
+        else:
+            assert self.call("cancel_many", reason="r", **given) == [expected]
+
     # worker
 
     @when_any("ready", "scheduled")

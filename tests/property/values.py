@@ -69,6 +69,10 @@ ODD_TIMES = [
     "9999-12-31 23:59:59+00", "20000-01-01 00:00:00+00", "1970-01-01 00:00:00+00",
     "2024-02-29 12:00:00+14", "2300-01-01 00:00:00.000001+00",
 ]  # fmt: skip
+ODD_UUIDS = [
+    "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
+    "00000000-0000-8000-8000-000000000001",
+]  # fmt: skip
 
 any_text: Text = st.one_of(st.sampled_from(ODD_TEXTS), st.text(characters, max_size=30))
 json_scalars: Text = st.one_of(
@@ -103,6 +107,7 @@ doubles: Text = st.one_of(st.sampled_from(ODD_DOUBLES), st.floats(0.001, 1000).m
 intervals: Text = st.sampled_from(ODD_INTERVALS)
 times: Text = st.sampled_from(ODD_TIMES)
 booleans: Text = st.sampled_from(["true", "false"])
+uuids: Text = st.one_of(st.sampled_from(ODD_UUIDS), st.uuids().map(str))
 
 CONSTANTS: dict[str, list[str]] = {
     "text": ODD_TEXTS,
@@ -113,6 +118,7 @@ CONSTANTS: dict[str, list[str]] = {
     "interval": ODD_INTERVALS,
     "timestamp with time zone": ODD_TIMES,
     "boolean": ["true", "false"],
+    "uuid": ODD_UUIDS,
 }
 ODD: dict[str, Text] = {
     "text": any_text,
@@ -123,6 +129,7 @@ ODD: dict[str, Text] = {
     "interval": intervals,
     "timestamp with time zone": times,
     "boolean": booleans,
+    "uuid": uuids,
 }
 # ids of the jobs and leases that the test has put there
 SANE: dict[str, Text] = {
@@ -134,6 +141,7 @@ SANE: dict[str, Text] = {
     "interval": st.sampled_from(["0.1 s", "1 s", "1 min", "1 day"]),
     "timestamp with time zone": st.sampled_from(["2020-01-01 00:00+00", "2100-01-01 00:00+00"]),
     "boolean": booleans,
+    "uuid": st.just("00000000-0000-4000-8000-000000000001"),
 }
 SANE_BY_NAME: dict[str, Text] = {
     "kind": st.just("k"),
@@ -142,7 +150,7 @@ SANE_BY_NAME: dict[str, Text] = {
     "backoff": st.sampled_from(["exponential", "fixed"]),
     "backoff_jitter": st.sampled_from(["full", "none"]),
     "status": st.sampled_from(["failed", "completed", "cancelled"]),
-    "state": st.sampled_from(["failed", "ready", "leased"]),
+    "state": st.sampled_from(["failed", "ready", "leased", "scheduled", "pending", "running"]),
     "job": st.sampled_from(["1", "12"]),
     "headers": st.just('{"trace": "1"}'),
 }
@@ -214,9 +222,11 @@ PLAIN: dict[str, str] = {
     "interval": "1 s",
     "timestamp with time zone": "2020-01-01 00:00+00",
     "boolean": "false",
+    "uuid": "00000000-0000-4000-8000-000000000001",
 }
 PLAIN_BY_NAME = {"jobs": '[{"kind": "k"}]', "job": "1", "kind": "k"}
 NEEDS = {
+    **{("cancel_many", name): {"queue": "default"} for name in ("reason", "n", "dry_run")},
     ("enqueue", "dedupe_for"): {"dedupe_key": "d"},
     ("settle_and_lease", "lease_for"): {"queues": "{default}", "n": "1"},
     ("settle_and_lease", "queues"): {"n": "1"},

@@ -23,14 +23,16 @@ def environment(dsn: str | None, **settings: str) -> dict[str, str]:
 
 
 class Process:
-    """One `batchq worker` and what it wrote."""
+    """One `batchq worker` and what it wrote. settings: variables beside its options."""
 
-    def __init__(self, dsn: str | None, log: Path, *options: str) -> None:
+    def __init__(
+        self, dsn: str | None, log: Path, *options: str, cwd: Path = ROOT, **settings: str
+    ) -> None:
         self._log = log
         command = [sys.executable, "-m", "pybatchq", "worker", *options]
         with log.open("ab") as out:
             self.popen = subprocess.Popen(
-                command, cwd=ROOT, env=environment(dsn), stdout=out, stderr=out
+                command, cwd=cwd, env=environment(dsn, **settings), stdout=out, stderr=out
             )
 
     @property
@@ -70,9 +72,11 @@ class Process:
 
 
 @contextlib.contextmanager
-def process(dsn: str | None, log: Path, *options: str) -> Iterator[Process]:
+def process(
+    dsn: str | None, log: Path, *options: str, cwd: Path = ROOT, **settings: str
+) -> Iterator[Process]:
     """A worker process that is gone at the end, whatever happens."""
-    started = Process(dsn, log, *options)
+    started = Process(dsn, log, *options, cwd=cwd, **settings)
     try:
         yield started
     finally:
@@ -80,8 +84,10 @@ def process(dsn: str | None, log: Path, *options: str) -> Iterator[Process]:
 
 
 @contextlib.asynccontextmanager
-async def worker_process(dsn: str, log: Path, *options: str) -> AsyncIterator[Process]:
-    """A worker with the kinds of job_kinds, once it works."""
-    with process(dsn, log, "--handlers", KINDS, *options) as started:
+async def worker_process(
+    dsn: str, log: Path, *options: str, kinds: str = KINDS, **settings: str
+) -> AsyncIterator[Process]:
+    """A worker with the kinds of job_kinds, or of another module, once it works."""
+    with process(dsn, log, "--handlers", kinds, *options, **settings) as started:
         await started.logged("worker started")
         yield started

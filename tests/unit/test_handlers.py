@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from pybatchq import handlers
-from pybatchq.handlers import Job, Registry
+from pybatchq.errors import Cancelled, InvalidArgumentError, Snooze
+from pybatchq.handlers import Registry
+from pybatchq.job import Job
 from pybatchq.types import JobId, LeaseId, WorkItem
 
 
@@ -109,22 +111,28 @@ def test_registries_do_not_share_their_handlers() -> None:
     assert "kind" not in other.by_kind
 
 
-async def test_a_job_tells_what_it_is() -> None:
+def test_a_job_tells_what_it_is() -> None:
     item = WorkItem(
         event="leased", job_id=JobId(7), lease_id=LeaseId(8), lease_s=1.0, queue="q", kind="k",
         payload=b"{}", attempt=2, max_attempts=5, timeout_s=None, headers=b'{"trace": "x"}',
     )  # fmt: skip
-    saved: list[tuple[Job, Any]] = []
-
-    async def save(job: Job, value: Any) -> None:
-        saved.append((job, value))
-
-    job = Job(item, save)
+    saved: list[tuple[WorkItem, str]] = []
+    job = Job(item, 1 << 100, lambda item, text: saved.append((item, text)))
     assert (job.id, job.lease_id, job.queue, job.kind) == (7, 8, "q", "k")
     assert (job.attempt, job.max_attempts, job.headers) == (2, 5, {"trace": "x"})
     assert job.cancelled is False
-    await job.progress({"done": 1})
-    assert saved == [(job, {"done": 1})]
+    job.progress({"done": 1})
+    assert saved == [(item, '{"done":1}')]
+    assert job.uuid.int == (1 << 100) + 7
+    assert job.deadline is None
+    job.check()
+    job.cancelled = True
+    with pytest.raises(Cancelled):
+        job.check()
+    with pytest.raises(Snooze):
+        job.snooze(3)
+    with pytest.raises(InvalidArgumentError, match="64 KiB"):
+        job.progress("x" * 70_000)
 
 
 def test_modules_are_loaded_and_one_that_is_not_there_is_an_import_error(

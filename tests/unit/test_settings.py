@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
+from pybatchq.addresses import HostRule
 from pybatchq.settings import Settings, SettingsError, parse_duration
+
+HOSTS = "names, addresses or networks separated by commas, each with a :port if wanted"
 
 
 def test_without_any_variable_the_defaults_hold() -> None:
     assert Settings.from_env({}) == Settings(
         database_url=None,
+        listen_url=None,
+        prepare=None,
         queues=("default",),
         concurrency=10,
+        prefetch_s=0.02,
+        processes=1,
+        process_slots=None,
+        jobs_per_process=1000,
         handlers=(),
         lease_s=None,
         reap_every_s=5,
@@ -21,7 +31,14 @@ def test_without_any_variable_the_defaults_hold() -> None:
         doorbell=True,
         lease_timeout_s=3,
         grace_s=30,
+        health_port=None,
+        health_host="127.0.0.1",
+        log_format="pretty",
+        log_level="info",
+        builtin=True,
         data=None,
+        http_get_allow=(),
+        http_get_deny=(),
     )
 
 
@@ -43,13 +60,32 @@ def test_every_variable_is_read() -> None:
             "BATCHQ_DOORBELL": "OFF",
             "BATCHQ_LEASE_TIMEOUT": "5",
             "BATCHQ_GRACE": "0",
+            "BATCHQ_LISTEN_URL": "host=direct",
+            "BATCHQ_PREPARE": "off",
+            "BATCHQ_PREFETCH": "50ms",
+            "BATCHQ_PROCESSES": "4",
+            "BATCHQ_PROCESS_SLOTS": "2",
+            "BATCHQ_JOBS_PER_PROCESS": "10",
+            "BATCHQ_HEALTH_PORT": "9000",
+            "BATCHQ_HEALTH_HOST": "0.0.0.0",
+            "BATCHQ_LOG_FORMAT": "JSON",
+            "BATCHQ_LOG_LEVEL": "Debug",
+            "BATCHQ_BUILTIN": "no",
             "BATCHQ_DATA": "/somewhere",
+            "BATCHQ_HTTP_GET_ALLOW": "10.1.2.0/24, localhost:9000",
+            "BATCHQ_HTTP_GET_DENY": "intranet.example",
         }
     )
     assert settings == Settings(
         database_url="postgresql://me@host/db",
+        listen_url="host=direct",
+        prepare=False,
         queues=("fast", "slow"),
         concurrency=3,
+        prefetch_s=0.05,
+        processes=4,
+        process_slots=2,
+        jobs_per_process=10,
         handlers=("my.handlers", "other"),
         lease_s=120,
         reap_every_s=0.25,
@@ -57,8 +93,26 @@ def test_every_variable_is_read() -> None:
         doorbell=False,
         lease_timeout_s=5,
         grace_s=0,
+        health_port=9000,
+        health_host="0.0.0.0",
+        log_format="json",
+        log_level="debug",
+        builtin=False,
         data=Path("/somewhere"),
+        http_get_allow=(HostRule(ip_network("10.1.2.0/24")), HostRule("localhost", 9000)),
+        http_get_deny=(HostRule("intranet.example"),),
     )
+
+
+def test_queues_can_have_weights() -> None:
+    settings = Settings.from_env({"BATCHQ_QUEUES": "high = 3, a=b=0.5"})
+    assert settings.queues == {"high": 3.0, "a=b": 0.5}
+
+
+@pytest.mark.parametrize("queues", ["high=3,low", "high=0", "high=3,high=2"])
+def test_weights_are_for_all_queues_or_none(queues: str) -> None:
+    with pytest.raises(SettingsError, match="BATCHQ_QUEUES is .*; allowed: names in order"):
+        Settings.from_env({"BATCHQ_QUEUES": queues})
 
 
 @pytest.mark.parametrize(("lease", "reap_every_s"), [("8", 2), ("1h", 5)])
@@ -95,6 +149,10 @@ def test_what_is_no_duration(text: str) -> None:
         ("BATCHQ_DOORBELL", "maybe", "on or off"),
         ("BATCHQ_LEASE_TIMEOUT", "-3", "100ms to 600s, written like 60, 60s, 500ms or 2m"),
         ("BATCHQ_GRACE", "2 days", "0s to 86400s, written like 60, 60s, 500ms or 2m"),
+        ("BATCHQ_HTTP_GET_ALLOW", "10.1.2.3/24", HOSTS),
+        ("BATCHQ_HTTP_GET_ALLOW", "127.1", HOSTS),
+        ("BATCHQ_HTTP_GET_DENY", "a.example,", HOSTS),
+        ("BATCHQ_HTTP_GET_DENY", "*.example", HOSTS),
     ],
 )
 def test_a_bad_value_is_named_with_what_is_allowed(name: str, value: str, allowed: str) -> None:

@@ -21,11 +21,18 @@ declare
     v_moved bigint := 0::bigint;
 begin
     loop
-        select s.queue into v_queue
-        from batchq.scheduled s
-        where v_queue is null or s.queue < v_queue
-        order by s.queue desc, s.run_at desc
-        limit 1;
+        if v_queue is null then
+            select s.queue into v_queue
+            from batchq.scheduled s
+            order by s.queue desc, s.run_at desc
+            limit 1;
+        else                                     -- an "or" would walk the whole index
+            select s.queue into v_queue
+            from batchq.scheduled s
+            where s.queue < v_queue
+            order by s.queue desc, s.run_at desc
+            limit 1;
+        end if;
         exit when not found or v_moved >= n;
         perform batchq._add_line(v_queue, 'scheduled', 0::smallint);
         select f.hard_floor into v_floor

@@ -1,6 +1,7 @@
 /*
- * Cancelling: a pending job leaves at once; a running one is asked to stop, and learns it by its
- * next heartbeat.
+ * Cancelling: a pending job leaves at once; a running one is asked to stop. The request is data,
+ * told by the next heartbeat; the notification only makes that heartbeat come at once, so it may
+ * be lost. It is sent for the first request alone.
  *
  * A job may move while it is looked for, so the look is repeated until it is found. Waits for a
  * lease or settlement of this very job that is under way.
@@ -22,6 +23,7 @@ declare
     v_now constant timestamptz := batchq._now();
     v_state text;
     v_gone record;
+    v_asked_at timestamptz;
 begin
     for v_try in 1..100 loop
         v_state := batchq._state_of(cancel.job_id);
@@ -42,8 +44,12 @@ begin
                 update batchq.leased l
                 set cancel_requested_at = coalesce(l.cancel_requested_at, v_now),
                     cancel_reason = coalesce(l.cancel_reason, left(cancel.reason, 1000))
-                where l.job_id = cancel.job_id;
+                where l.job_id = cancel.job_id
+                returning l.cancel_requested_at into v_asked_at;
                 if found then
+                    if v_asked_at = v_now then
+                        perform pg_notify('batchq', 'cancel');
+                    end if;
                     return 'running';
                 end if;
             when 'cancelled' then
@@ -63,7 +69,9 @@ $cancel$;
 comment on function batchq.cancel is $comment$
 Cancel a job. A pending job is cancelled at once and never runs; a running one is asked to stop:
 its worker learns it by the next extend, and it is cancelled when that attempt ends by fail,
-release or an expired lease. A job that completes all the same is completed.
+release or an expired lease. A job that completes all the same is completed. When a running job is
+asked for the first time, NOTIFY on channel batchq with payload 'cancel' tells workers to extend at
+once; PREPARE TRANSACTION refuses a transaction that did this.
 
 job_id: the job. reason: kept with the job, at most 1000 characters.
 

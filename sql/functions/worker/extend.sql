@@ -72,8 +72,9 @@ end
 $extend$;
 
 comment on function batchq.extend is $comment$
-Renew leases: the heartbeat of jobs that run. Call it when a third of a lease has passed. The
-holder of a lease may extend it until it is taken back, even after lease_until.
+Renew leases: the heartbeat of jobs that run. Call it when a third of a lease has passed, and at
+once when the payload 'cancel' comes on channel batchq: a running job, anybody's, was asked to stop.
+The holder of a lease may extend it until it is taken back, even after lease_until.
 
 job_ids, lease_ids: from lease, in pairs, at most 10,000. lease_for: from now, 0.1 s to 1 day;
 else the queue's, else 60 s.

@@ -34,7 +34,7 @@ select throws_ok(format('select batchq.job_uuid(%L)', v), 'JQ001', null, format(
     '-9223372036854775808']) v;
 select is_empty($$ select 1 from pg_attribute a join pg_class c on c.oid = a.attrelid
     where c.relnamespace = 'batchq'::regnamespace and c.relkind in ('r', 'p') and a.atttypid
-    = 'uuid'::regtype $$, 'C-2 no table has a column for it');
+    = 'uuid'::regtype and c.relname <> 'worker' $$, 'C-2 no table of jobs has a column for it');
 
 select * from finish();
 rollback;

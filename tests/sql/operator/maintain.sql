@@ -1,9 +1,9 @@
 begin;
-select plan(24);
+select plan(27);
 \ir ../clock.psql
 
 select is(string_agg(m.task || ' ' || m.done || ' ' || m.more, ', ' order by m.task),
-    'floors 0 false, keys 0 false, lanes 0 false, promote 0 false, reap 0 false',
+    'floors 0 false, keys 0 false, lanes 0 false, promote 0 false, reap 0 false, workers 0 false',
     'with nothing to do every task is done and says so') from batchq.maintain() m;
 select is_empty('select * from batchq.maintain()', 'what is not due is skipped');
 select is(u.last_at, t.now(), 'F097 when a task was last done is kept') from batchq.upkeep u
@@ -30,8 +30,7 @@ select is((select count(*) from batchq.dedupe), 0::bigint, 'F025 F095 and gone')
 select is((select done from batchq.upkeep where task = 'reap'), 1::bigint,
     'what was done is summed up');
 select t.pass('10 min') \g /dev/null
-select is(string_agg(m.task, ', ' order by m.task), 'floors, keys, lanes, promote, reap',
-    'all come round') from batchq.maintain() m;
+select is(string_agg(m.task, ', ' order by m.task), 'floors, keys, lanes, promote, reap, workers', 'all come round') from batchq.maintain() m;
 
 -- bounded steps
 select batchq.enqueue_many((select jsonb_agg('{"kind": "k", "queue": "big", "delay": 1}'::jsonb)
@@ -61,6 +60,19 @@ select batchq.maintain() \g /dev/null
 select is((select count(*) from batchq.scheduled where queue like 'zz-%' or queue = 'pz'),
     0::bigint, 'due jobs of every queue are made ready');
 
+-- workers that were silent for a day
+select batchq.beat_worker(gen_random_uuid(), 'w', 'h', 1, '1', '{q}', '{k}', 1, 0)
+    from generate_series(1, 3) \g /dev/null
+select t.pass('1 day') \g /dev/null
+select is((select m.done || ' ' || m.more from batchq.maintain() m where m.task = 'workers'),
+    '0 false', 'F097 a worker that beat a day ago is on the list');
+select t.pass('59 s') \g /dev/null
+select is_empty('select * from batchq.maintain() m where m.task = ''workers''',
+    'the list is looked at once a minute');
+select t.pass('1 s') \g /dev/null
+select is((select m.done || ' ' || m.more from batchq.maintain() m where m.task = 'workers'),
+    '3 false', 'F097 then they are forgotten');
+
 -- a breach would be reported
 insert into batchq.floor (queue, line, floor, hard_floor) select 'pz', 'ready', last_value + 10,
     last_value + 10 from batchq.position;
@@ -82,12 +94,12 @@ select t.pass('3 days') \g /dev/null
 set local role batchq_operator;
 select count(*) as done from batchq.maintain() \gset
 reset role;
-select is(:done, 5, 'F078 the role batchq_operator may call it, inside a transaction');
+select is(:done, 6, 'F078 the role batchq_operator may call it, inside a transaction');
 select t.pass('1 day') \g /dev/null
 set local role batchq_worker;
 select count(*) as done from batchq.maintain() \gset
 reset role;
-select is(:done, 5, 'F078 so may batchq_worker');
+select is(:done, 6, 'F078 so may batchq_worker');
 select throws_ok(format('set local role %I; select batchq.maintain()', r), '42501', null,
     format('D-7 %s may not', r)) from unnest(array['batchq_producer', 'batchq_monitor']) r;
 

@@ -1,0 +1,254 @@
+"""The attempts a worker has in hand: from the lease to the outcome, wherever they run.
+
+A leased job is started, or waits for a slot, or is handed back. At its end its outcome waits to be
+settled and its slot goes to the next. A job can be told to stop at any time between; what does not
+listen is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import functools
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+
+from pybatchq import attempts, endings, tracing
+from pybatchq.attempts import Attempt
+from pybatchq.capacity import PutBacks, Slots
+from pybatchq.children import Children, check
+from pybatchq.endings import Ending, Stop
+from pybatchq.handlers import Registry
+from pybatchq.job import Job, SaveProgress
+from pybatchq.metrics import WorkerMetrics
+from pybatchq.outcomes import Outcomes
+from pybatchq.types import WorkItem
+
+SPARE_THREADS = 32
+
+log = logging.getLogger("pybatchq")
+
+
+class Crew:
+    """Runs what was leased. All of it belongs to the worker's event loop.
+
+    wake: called when an outcome waits to be settled. stuck: called when a handler was given up.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        slots: Slots,
+        outcomes: Outcomes,
+        metrics: WorkerMetrics,
+        *,
+        jobs_per_process: int,
+        wake: Callable[[], None],
+        stuck: Callable[[], None],
+    ) -> None:
+        self.running: dict[int, Attempt] = {}  # by lease, those that wait for a slot included
+        self.slots = slots
+        self._registry = registry
+        self._outcomes = outcomes
+        self._metrics = metrics
+        self._wake = wake
+        self._stuck = stuck
+        self._put_backs = PutBacks()
+        self._given_up: set[asyncio.Task[None]] = set()
+        self._is_leaving = False
+        self._is_traced = False
+        self._uuids = 0
+        self._jobs_per_process = jobs_per_process
+        self._save: SaveProgress = _nowhere
+        self._threads = ThreadPoolExecutor(
+            2 * slots.concurrency + SPARE_THREADS, thread_name_prefix="batchq"
+        )
+        self._children: Children | None = None
+
+    @property
+    def busy(self) -> int:
+        """How many handlers run now, those that were given up included."""
+        return self.slots.busy + len(self._given_up)
+
+    def check(self) -> None:
+        """TypeError for the first handler that cannot work."""
+        self._registry.resolve()
+        for handler in self._registry.by_kind.values():
+            check(handler)
+
+    def begin(self, uuids: int, save: SaveProgress, expect: Callable[[Attempt], None]) -> None:
+        """uuids: see Job. save, expect: the heartbeat's."""
+        self._uuids, self._save, self._expect = uuids, save, expect
+        self._children = Children(save, jobs_per_child=self._jobs_per_process)
+        self._is_traced = tracing.is_on()
+
+    async def close(self) -> None:
+        """Leave what still runs: its leases will run out."""
+        for attempt in self.running.values():
+            if attempt.task is not None and attempt.handler.is_async:
+                attempt.task.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._children is not None:
+            await self._children.close(now=True)
+
+    def take(self, items: Iterable[WorkItem]) -> None:
+        """Leased jobs: start them, keep them until there is a slot, or hand them back."""
+        for item in items:
+            handler = self._registry.by_kind.get(item.kind)
+            if self._is_leaving:  # told to while the call was under way
+                self._outcomes.release(item)
+            elif handler is None:
+                self._refuse(item)
+            else:
+                self._place(Attempt(item, handler, Job(item, self._uuids, self._save)))
+
+    def leave(self) -> None:
+        """Take nothing more; what waits for a slot goes back at once."""
+        self._is_leaving = True
+        self._hand_back(list(self.slots.waiting()))
+
+    def cut_short(self) -> None:
+        """The grace period is over: what runs is to stop and goes back."""
+        for attempt in list(self.running.values()):
+            attempt.cancel("shutdown")
+
+    def hand_back_overdue(self) -> None:
+        """Jobs that have waited for a slot for too long: others may have one."""
+        self._hand_back(self.slots.overdue())
+
+    def stop(self, attempt: Attempt, why: Stop) -> None:
+        """The database says that a job is to stop, or is lost."""
+        if why == "lost":
+            self._metrics.lost += 1
+        if attempt.started:
+            attempt.cancel(why)
+        elif self.running.pop(attempt.item.lease_id, None) is not None:
+            self.slots.forget(attempt)
+            stopped = endings.after_stop(endings.STOPPED, why, attempt.item.timeout_s, "loop")
+            self._outcomes.add(attempt.item, stopped)
+            self._wake()
+
+    def give_up(self, attempt: Attempt) -> None:
+        """A handler does not end when it is told to: others get its slot, its lease runs out."""
+        item = attempt.item
+        if attempt.handler.runs_in == "process" or item.lease_id not in self.running:
+            return  # a process is killed
+        log.error(
+            "handler does not stop: its slot is given to others",
+            extra={"kind": item.kind, "job_id": item.job_id, "reason": attempt.stop},
+        )
+        self._metrics.given_up += 1
+        del self.running[item.lease_id]
+        if attempt.task is not None:
+            self._given_up.add(attempt.task)
+            attempt.task.add_done_callback(self._given_up.discard)
+        self._pass_on(attempt)
+        self._stuck()
+
+    def _place(self, attempt: Attempt) -> None:
+        place = self.slots.place(attempt)
+        if place == "put_back":
+            item = attempt.item
+            self._outcomes.release(item, self._put_backs.full(item.kind))
+            self._wake()
+            return
+        self.running[attempt.item.lease_id] = attempt
+        self._expect(attempt)
+        if place == "start":
+            self._start(attempt)
+
+    def _refuse(self, item: WorkItem) -> None:
+        """A kind without a handler here: for others, and not at once again for us."""
+        self._metrics.unknown_kinds += 1
+        delay_s, is_first = self._put_backs.unknown(item.kind)
+        if is_first:
+            log.warning(
+                "no handler for this kind: its jobs are put back",
+                extra={"kind": item.kind, "queue": item.queue},
+            )
+        self._outcomes.release(item, delay_s)
+        self._wake()
+
+    def _start(self, attempt: Attempt) -> None:
+        if attempt.handler.concurrency is not None:
+            self._put_backs.room(attempt.item.kind)
+        attempt.started = True
+        attempt.since = monotonic()
+        # one task a job, and no more; kept in the attempt
+        attempt.task = asyncio.ensure_future(self._run(attempt))
+
+    async def _run(self, attempt: Attempt) -> None:
+        item = attempt.item
+        if self._is_traced:
+            ending = await self._run_traced(attempt)
+        else:
+            ending = await attempts.run(attempt, self._elsewhere)
+        if self.running.pop(item.lease_id, None) is None:
+            return  # given up: others may have the job by now
+        self._outcomes.add(item, ending)
+        self._note(attempt, ending)
+        self._pass_on(attempt)
+
+    def _pass_on(self, attempt: Attempt) -> None:
+        """Its slot goes to the next."""
+        following = self.slots.ended(attempt.handler)
+        if following is not None:
+            self._start(following)
+        self._wake()
+
+    async def _run_traced(self, attempt: Attempt) -> Ending:
+        item = attempt.item
+        span = tracing.attempt_span(
+            item.kind, item.queue, item.job_id, item.attempt, attempt.job.headers
+        )
+        with span or contextlib.nullcontext() as current:
+            ending = await attempts.run(attempt, self._elsewhere)
+            if current is not None and ending.event == "failed":
+                tracing.failed(current, ending.what)
+        return ending
+
+    async def _elsewhere(self, attempt: Attempt) -> Ending:
+        """Run a plain function's handler: in a thread or in a process."""
+        if attempt.handler.runs_in == "process" and self._children is not None:
+            return await self._children.run(attempt)
+        call = functools.partial(
+            attempts.run_here, attempt.handler, attempt.job, attempt.item.payload
+        )
+        if self._is_traced:
+            call = functools.partial(contextvars.copy_context().run, call)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _note(self, attempt: Attempt, ending: Ending) -> None:
+        item = attempt.item
+        seconds = monotonic() - attempt.since
+        if ending.event != "stopped":  # it never is, once after_stop has seen it
+            self._metrics.ended(item.kind, ending.event, seconds)
+        if ending.event == "failed":
+            # never the message: it may quote the payload
+            log.warning(
+                "attempt failed",
+                extra={
+                    "job_id": item.job_id, "kind": item.kind, "queue": item.queue,
+                    "attempt": f"{item.attempt}/{item.max_attempts}",
+                    "seconds": round(seconds, 3), "error": ending.what,
+                },
+            )  # fmt: skip
+
+    def _hand_back(self, waiting: list[Attempt]) -> None:
+        """Jobs that waited for a slot: untouched, for whoever has one."""
+        for attempt in waiting:
+            if self.running.pop(attempt.item.lease_id, None) is None:
+                continue
+            with contextlib.suppress(ValueError):  # forgotten there already
+                self.slots.forget(attempt)
+            is_full = attempt.handler.concurrency is not None and not self._is_leaving
+            delay_s = self._put_backs.full(attempt.item.kind) if is_full else None
+            self._outcomes.release(attempt.item, delay_s)
+            self._wake()
+
+
+def _nowhere(_item: WorkItem, _text: str) -> None:
+    """Before the worker has begun there is no job that could tell its progress."""
