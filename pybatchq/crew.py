@@ -123,6 +123,11 @@ class Crew:
         """The database says that a job is to stop, or is lost."""
         if why == "lost":
             self._metrics.lost += 1
+            item = attempt.item
+            log.warning(
+                "handler told to stop: the lease was lost",
+                extra={"job_id": item.job_id, "lease_id": item.lease_id, "kind": item.kind},
+            )
         if attempt.started:
             attempt.cancel(why)
         elif self.running.pop(attempt.item.lease_id, None) is not None:

@@ -22,6 +22,7 @@ from pybatchq.connections import Connector, Pauses
 CALL_TIMEOUT_S = 2.0
 CANCELLED = b"cancel"
 HEARD_WITHIN_S = 1.0
+TRIES = 3
 R = TypeVar("R")
 
 log = logging.getLogger("pybatchq")
@@ -80,23 +81,17 @@ class Listener:
             await asyncio.sleep(self._pauses.next_s())
 
     async def _is_heard(self, conn: calls.Connection) -> bool:
-        """Whether notifications arrive: always without a pooler, and through some of them.
-
-        Asked with a channel of its own, as a pooler that shares sessions keeps them listening.
-        """
+        """Whether notifications arrive: always without a pooler, and through some of them."""
         if not self._connector.is_pooled:
             return True
-        channel = f"batchq_test_{secrets.token_hex(8)}"
-        await calls.listen(conn, channel=channel)
         other = await self._connector.connect("probe")
         try:
-            await calls.notify(other, channel=channel)
+            for _ in range(TRIES):
+                if await _share_sessions(conn, other):
+                    return False
+            return await _hears(conn, other)
         finally:
             await other.close()
-        async for _ in conn.notifies(timeout=HEARD_WITHIN_S, stop_after=1):
-            return True
-        await calls.unlisten(conn, channel=channel)
-        return False
 
     async def park(self) -> bool:
         """Ask to be woken. False where it cannot be: poll instead."""
@@ -162,3 +157,25 @@ class Listener:
         except psycopg.Error:
             self._unwatch()
             self._lost.set()
+
+
+async def _share_sessions(conn: calls.Connection, other: calls.Connection) -> bool:
+    """Whether the pooler is seen to give one server session to both, or two to one.
+
+    Found out without LISTEN, which would stay behind on a shared session.
+    """
+    before = await calls.backend_pid(conn)
+    async with other.transaction():
+        held = await calls.backend_pid(other)
+        return held == before or await calls.backend_pid(conn) != before
+
+
+async def _hears(conn: calls.Connection, other: calls.Connection) -> bool:
+    """Whether a notification of the other connection arrives at this one."""
+    channel = f"batchq_test_{secrets.token_hex(8)}"
+    await calls.listen(conn, channel=channel)
+    await calls.notify(other, channel=channel)
+    async for _ in conn.notifies(timeout=HEARD_WITHIN_S, stop_after=1):
+        return True
+    await calls.unlisten(conn, channel=channel)
+    return False

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from pybatchq import builtin, handlers, logs, supervisor, systemd
@@ -25,13 +25,13 @@ EXIT_CODES: dict[End, int] = {
 log = logging.getLogger("pybatchq")
 
 
-def run_worker(dsn: str, settings: Settings, *, name: str | None = None) -> int:
+def run_worker(dsn: str, settings: Settings) -> int:
     """Work until a signal; the exit code. SettingsError if handlers cannot be imported or work."""
     logs.set_up(fmt=settings.log_format, level=settings.log_level)
     load_handlers(settings)
     if not handlers.handlers.by_kind:
         log.warning("no handlers are registered: name their modules with --handlers")
-    worker = make_worker(dsn, settings, name=name)
+    worker = make_worker(dsn, settings)
     try:
         asyncio.run(_until_signalled(worker))
     except TypeError as error:
@@ -41,20 +41,22 @@ def run_worker(dsn: str, settings: Settings, *, name: str | None = None) -> int:
     return EXIT_CODES[worker.end]
 
 
-def run_workers(options: Iterable[str], settings: Settings) -> int:
+def run_workers(environ: Mapping[str, str], settings: Settings) -> int:
     """Several such processes under a supervisor; the worst of their exit codes.
 
-    options: those of `batchq worker`, but for how many processes.
+    environ: the variables that say what settings say. Each process has a health port of its own.
     """
     logs.set_up(fmt=settings.log_format, level=settings.log_level)
 
     def env_for(number: int) -> dict[str, str]:
-        env = {"BATCHQ_PROCESSES": "1"}
+        env = {**environ, "BATCHQ_PROCESSES": "1"}
         if settings.health_port:
             env["BATCHQ_HEALTH_PORT"] = str(settings.health_port + number)
+        if settings.name:
+            env["BATCHQ_NAME"] = f"{settings.name}-{number + 1}"
         return env
 
-    command = [sys.executable, "-m", "pybatchq", "worker", *options]
+    command = [sys.executable, "-m", "pybatchq", "worker"]
     return supervisor.run(command, processes=settings.processes, env_for=env_for)
 
 
@@ -76,12 +78,12 @@ def load_handlers(settings: Settings) -> None:
         )
 
 
-def make_worker(dsn: str, settings: Settings, *, name: str | None = None) -> Worker:
+def make_worker(dsn: str, settings: Settings) -> Worker:
     return Worker(
         dsn,
         queues=settings.queues,
         concurrency=settings.concurrency,
-        name=name,
+        name=settings.name,
         lease_s=settings.lease_s,
         poll_s=settings.poll_s,
         doorbell=settings.doorbell,
@@ -122,7 +124,7 @@ async def _until_signalled(worker: Worker) -> None:
         # what does not end would hold up this loop's and the interpreter's end; leases run out
         log.warning("leaving running jobs behind", extra={"jobs": worker.running})
         logging.shutdown()
-        os._exit(EXIT_CODES["left behind" if worker.end == "drained" else worker.end])
+        os._exit(EXIT_CODES["recycle" if worker.end == "recycle" else "left behind"])
 
 
 async def _tell_systemd(worker: Worker) -> None:

@@ -43,6 +43,7 @@ class Settings:
     database_url: str | None
     listen_url: str | None
     prepare: bool | None
+    name: str | None
     queues: tuple[str, ...] | Mapping[str, float]
     concurrency: int
     prefetch_s: float
@@ -74,6 +75,7 @@ class Settings:
             database_url=env.url("DATABASE_URL"),
             listen_url=env.url("BATCHQ_LISTEN_URL"),
             prepare=None if env.text("BATCHQ_PREPARE") is None else env.switch("BATCHQ_PREPARE"),
+            name=env.text("BATCHQ_NAME"),
             queues=env.weights("BATCHQ_QUEUES") or env.names("BATCHQ_QUEUES") or ("default",),
             concurrency=env.integer("BATCHQ_CONCURRENCY", 10, least=1, most=10_000),
             prefetch_s=env.duration("BATCHQ_PREFETCH", 0.02, least=0, most=10),
@@ -104,7 +106,10 @@ class Settings:
     def require_database_url(self) -> str:
         """The server's address; SettingsError when there is none."""
         if self.database_url is None:
-            raise SettingsError("DATABASE_URL is not set; it names the PostgreSQL server to use")
+            raise SettingsError(
+                "DATABASE_URL is not set; it names the PostgreSQL server to use."
+                " `batchq dev` needs none: it starts an embedded one"
+            )
         return self.database_url
 
 

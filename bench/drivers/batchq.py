@@ -10,19 +10,19 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import psycopg
 
+from bench.drivers.drain import LOOK_EVERY_S, completed, drain
+from bench.drivers.processes import Options, Work, number
+from bench.support.fill import LEFT
 from bench.support.stats import percentile
-from pybatchq import Worker, handler
+from pybatchq import Registry, Worker
 
 QUEUE = "default"
-LEFT = "select (select count(*) from batchq.ready) + (select count(*) from batchq.leased)"
-POLL_S = 0.002
-Options = dict[str, Any]
-Work = Callable[[], Awaitable[dict[str, float]]]
+BLOCK_AFTER_S = 0.2
 
 
 def print_answer(answer: dict[str, float]) -> None:
@@ -42,47 +42,65 @@ class Stopwatch:
             self.done.set()
 
 
-async def drain(dsn: str, options: Options) -> Work:
-    """Time from the worker's start until the last job's completion is committed."""
-    watch = Stopwatch(options["jobs"])
-    observer = await psycopg.AsyncConnection.connect(dsn, autocommit=True)
+async def hold(dsn: str, options: Options) -> Work:
+    """So many jobs at once, which end when they are told to. Ready once all of them run.
 
-    @handler("noop")
-    async def noop(_payload: object) -> None:
+    With `blocked_s` the event loop then stands still for so long, and computes all the while.
+    """
+    watch = Stopwatch(options["jobs"])
+    end = asyncio.Event()
+    registry = Registry()
+
+    @registry.handler("hold")
+    async def hold(_payload: object) -> None:
         watch.hit()
+        await end.wait()
+
+    worker = Worker(
+        dsn, concurrency=options["jobs"], registry=registry, lease_s=options.get("lease_s")
+    )
+    running = asyncio.create_task(worker.run())
+    await _either(watch.done.wait(), running)
+    if options.get("blocked_s"):
+        # a moment later: first the word that all is ready gets out
+        asyncio.get_running_loop().call_later(BLOCK_AFTER_S, _compute, options["blocked_s"])
 
     async def work() -> dict[str, float]:
-        worker = Worker(dsn, queues=[QUEUE], concurrency=options["concurrency"])
-        began, began_cpu = time.monotonic(), time.process_time()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(worker.run())
-            await watch.done.wait()
-            while await _number(observer, LEFT):  # noqa: ASYNC110 - PostgreSQL is asked
-                await asyncio.sleep(POLL_S)
-            seconds = time.monotonic() - began
-            cpu = time.process_time() - began_cpu
-            worker.stop()
-        return {"seconds": seconds, "client_cpu_s": cpu}
+        heartbeats = worker.metrics.heartbeats
+        end.set()
+        async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as conn:
+            while await number(conn, LEFT):  # noqa: ASYNC110 - PostgreSQL is asked
+                await asyncio.sleep(LOOK_EVERY_S)
+        worker.stop()
+        await running
+        counted = worker.metrics
+        return {"heartbeats": heartbeats, "lost": counted.lost, "refused": counted.refused}
 
     return work
+
+
+def _compute(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
 
 
 async def latency(dsn: str, options: Options) -> Work:
     """Delays from the time in the payload (this machine's monotonic clock) to the handler."""
     watch = Stopwatch(options["samples"])
     delays: list[float] = []
+    registry = Registry()
 
-    @handler("noop")
+    @registry.handler("noop")
     async def noop(payload: dict[str, float]) -> None:
         delays.append(time.monotonic_ns() / 1e3 - payload["t"])
         watch.hit()
 
-    worker = Worker(dsn, queues=[QUEUE], concurrency=10)
+    worker = Worker(dsn, concurrency=10, registry=registry)
     running = asyncio.create_task(worker.run())
 
     async def work() -> dict[str, float]:
-        finished = asyncio.create_task(watch.done.wait())
-        await asyncio.wait((running, finished), return_when=asyncio.FIRST_COMPLETED)
+        await _either(watch.done.wait(), running)
         worker.stop()
         await running
         shares = {"p50": 0.5, "p99": 0.99, "max": 1.0}
@@ -96,15 +114,8 @@ async def worker(dsn: str, options: Options) -> Work:
 
     With `nudge_ms` it is rung that often by a session of its own, whoever else rings or does not.
     """
-    handled = 0
     nudge_s = options.get("nudge_ms", 0) / 1e3
-
-    @handler("noop")
-    async def noop(_payload: object) -> None:
-        nonlocal handled
-        handled += 1
-
-    worker = Worker(dsn, queues=[QUEUE], concurrency=options["concurrency"])
+    worker = Worker(dsn, concurrency=options["concurrency"])
     running = asyncio.create_task(worker.run())
     nudging = asyncio.create_task(_nudge(dsn, nudge_s)) if nudge_s else None
 
@@ -113,7 +124,7 @@ async def worker(dsn: str, options: Options) -> Work:
             nudging.cancel()
         worker.stop()
         await running
-        return {"handled": handled}
+        return {"handled": completed(worker)}
 
     return work
 
@@ -153,9 +164,13 @@ async def _nudge(dsn: str, every_s: float) -> None:
             await conn.execute("select pg_notify('batchq', batchq._bell(%s)::text)", (QUEUE,))
 
 
-async def _number(conn: psycopg.AsyncConnection[Any], query: str) -> int:
-    row = await (await conn.execute(query.encode())).fetchone()
-    return int(row[0]) if row else 0
+async def _either(awaited: Coroutine[Any, Any, object], running: asyncio.Task[None]) -> None:
+    """Wait for something in a worker, or for what the worker raises instead."""
+    wanted = asyncio.create_task(awaited)
+    await asyncio.wait((running, wanted), return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        wanted.cancel()
+        await running
 
 
 def sleeper(dsn: str, options: Options) -> None:
@@ -190,7 +205,7 @@ async def _main(task: Callable[[str, Options], Awaitable[Work]], dsn: str, text:
     print_answer(await work())
 
 
-TASKS = {"drain": drain, "latency": latency, "worker": worker, "bulk": bulk}
+TASKS = {"drain": drain, "hold": hold, "latency": latency, "worker": worker, "bulk": bulk}
 
 if __name__ == "__main__":
     chosen, database, settings = sys.argv[1:4]

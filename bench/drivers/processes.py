@@ -13,9 +13,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+import psycopg
 
 from bench.support.context import BENCH, REPOSITORY
 from bench.support.model import BenchError
@@ -24,6 +26,9 @@ STOP_TIMEOUT_S = 20
 ANSWER_TIMEOUT_S = 1_200
 LAST_LINES = 6
 Answer = dict[str, float]
+Options = dict[str, Any]
+Work = Callable[[], Awaitable[Answer]]
+"""What a driver does once it was told to go."""
 
 
 class Driver:
@@ -112,3 +117,9 @@ class Driver:
         if self._process is None:
             raise BenchError("the driver was not started")
         return self._process
+
+
+async def number(conn: psycopg.AsyncConnection[Any], query: str) -> int:
+    """The one number that a query gives; 0 for no row."""
+    row = await (await conn.execute(query.encode())).fetchone()
+    return int(row[0]) if row else 0

@@ -11,6 +11,10 @@ from bench.support.model import BenchError
 from pybatchq import install
 
 FILL_CHUNK = 10_000
+LEFT = """
+    select (select count(*) from batchq.ready) + (select count(*) from batchq.scheduled)
+        + (select count(*) from batchq.leased)
+"""
 
 
 def install_batchq(dsn: str) -> None:
@@ -41,11 +45,13 @@ def payload_text(size: int) -> str:
     )
 
 
-def fill_batchq(dsn: str, jobs: int, size: int = 0, fields: str = "") -> None:
+def fill_batchq(
+    dsn: str, jobs: int, size: int = 0, fields: str = "", *, kind: str = "noop"
+) -> None:
     """Ready jobs through `enqueue_many`. `fields` is SQL for more pairs of each job's object."""
     query = f"""
         select count(*) from batchq.enqueue_many((
-            select jsonb_agg(jsonb_build_object('kind', 'noop', 'payload', {payload_text(size)}
+            select jsonb_agg(jsonb_build_object('kind', '{kind}', 'payload', {payload_text(size)}
                 {", " + fields if fields else ""}))
             from generate_series(%s::bigint, %s::bigint) n))
     """

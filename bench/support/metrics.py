@@ -24,18 +24,24 @@ OTHERS = """
 """
 
 
-def server_cpu_s(pid: int) -> float:
-    """Processor seconds of a server so far: the postmaster, its children, and those it reaped."""
+def family_cpu_s(pid: int) -> float:
+    """Processor seconds so far of a process and all that it started, those that ended included."""
+    own = psutil.Process(pid).cpu_times()
+    return float(own.user + own.system) + descendants_cpu_s(pid)
+
+
+def descendants_cpu_s(pid: int) -> float:
+    """The same without the process itself."""
     root = psutil.Process(pid)
-    own = root.cpu_times()
-    total = own.user + own.system + own.children_user + own.children_system
-    for child in root.children():
+    reaped = root.cpu_times()
+    total = float(reaped.children_user + reaped.children_system)
+    for process in root.children(recursive=True):
         try:
-            spent = child.cpu_times()
+            spent = process.cpu_times()
         except psutil.NoSuchProcess:
             continue
-        total += spent.user + spent.system
-    return float(total)
+        total += spent.user + spent.system + spent.children_user + spent.children_system
+    return total
 
 
 class Meter:
@@ -89,7 +95,7 @@ class Meter:
             while _number(conn, OTHERS) > self._others and time.monotonic() < deadline:
                 time.sleep(0.02)
             dead = _number(conn, DEAD_MADE)
-        return server_cpu_s(self._pid), wal, dead
+        return family_cpu_s(self._pid), wal, dead
 
 
 def _number(conn: psycopg.Connection, query: str) -> int:

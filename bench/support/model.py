@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 VALUE = "value"
+BEST = "the best"
+"""As the subject of a target: whichever contestant came out best."""
 
 
 class BenchError(Exception):
@@ -49,7 +51,7 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A promise about a contestant: `figure` (or its ratio to a rival's) against a limit.
+    """A promise about a contestant, or BEST: `figure` (or its ratio to a rival's) against a limit.
 
     Without a limit nothing is promised: the ratio is printed for comparison.
     """
@@ -59,6 +61,11 @@ class Target:
     limit: float | None
     rival: str | None = None
     figure: str = VALUE
+
+    def best_of(self, medians: Mapping[str, float]) -> str:
+        """The contestant that comes nearest to what is wanted."""
+        choose = max if self.relation == ">=" else min
+        return choose(medians, key=medians.__getitem__)
 
     def holds(self, measured: float) -> bool:
         if self.limit is None:

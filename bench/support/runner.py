@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bench.support.context import REPOSITORY
-from bench.support.model import VALUE, Case, Contestant, NotRunError, Sample, Target
+from bench.support.model import BEST, VALUE, Case, Contestant, NotRunError, Sample, Target
 from bench.support.stats import Summary, paired_ratio, summarise
 
 
@@ -48,12 +48,20 @@ class Outcome:
 
     def verdicts(self) -> list[Verdict]:
         return [
-            Verdict(target, self._weigh(target), target.subject in self.failed)
+            Verdict(target, self._weigh(target), self._subject(target) in self.failed)
             for target in self.case.targets
         ]
 
+    def _subject(self, target: Target) -> str:
+        """A contestant's name; where the best is wanted and none has samples, any that failed."""
+        if target.subject != BEST:
+            return target.subject
+        found = {name: self.summary(name, target.figure) for name in self.samples}
+        medians = {name: summary.median for name, summary in found.items() if summary is not None}
+        return target.best_of(medians) if medians else next(iter(self.failed), BEST)
+
     def _weigh(self, target: Target) -> Summary | None:
-        ours = self.figures(target.subject, target.figure)
+        ours = self.figures(self._subject(target), target.figure)
         if not ours:
             return None
         if target.rival is None:

@@ -27,6 +27,12 @@ class Scale:
     backlog_jobs: int
     cold_jobs: int
     idle_s: float
+    handler_jobs: int
+    work_jobs: int
+    beats_s: float
+    blocked_s: float
+    blocked_lease_s: float
+    stop_tries: int
 
 
 QUICK = Scale(
@@ -48,6 +54,12 @@ QUICK = Scale(
     backlog_jobs=20_000,
     cold_jobs=20_000,
     idle_s=6,
+    handler_jobs=1_000,
+    work_jobs=200,
+    beats_s=5,
+    blocked_s=5,
+    blocked_lease_s=1,
+    stop_tries=2,
 )
 SHORT = Scale(
     name="short",
@@ -68,6 +80,12 @@ SHORT = Scale(
     backlog_jobs=1_000_000,
     cold_jobs=400_000,
     idle_s=60,
+    handler_jobs=20_000,
+    work_jobs=4_000,
+    beats_s=20,
+    blocked_s=20,
+    blocked_lease_s=5,
+    stop_tries=10,
 )
 LONG = Scale(
     name="long",
@@ -88,4 +106,10 @@ LONG = Scale(
     backlog_jobs=1_000_000,
     cold_jobs=400_000,
     idle_s=60,
+    handler_jobs=50_000,
+    work_jobs=10_000,
+    beats_s=60,
+    blocked_s=150,
+    blocked_lease_s=60,
+    stop_tries=100,
 )

@@ -18,11 +18,15 @@ from bench.workloads import (
     drain,
     enqueue_many,
     enqueue_single,
+    handlers,
+    heartbeats,
     idle,
     latency,
     lease_complete,
+    processes,
     round_trips,
     snapshot,
+    stop,
 )
 
 Workload = Callable[[Bench], Iterator[Case]]
@@ -33,10 +37,14 @@ WORKLOADS: dict[str, Workload] = {
     "lease_complete": lease_complete.cases,
     "round_trips": round_trips.cases,
     "drain": drain.cases,
+    "processes": processes.cases,
+    "handlers": handlers.cases,
     "latency": latency.cases,
     "snapshot": snapshot.cases,
     "backlog": backlog.cases,
     "cold_plan": cold_plan.cases,
     "idle": idle.cases,
+    "heartbeats": heartbeats.cases,
+    "stop": stop.cases,
 }
 LONG_ONLY: dict[str, Workload] = {"chaos": chaos.cases}

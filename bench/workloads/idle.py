@@ -5,23 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-import psycopg
-from psycopg import sql
-
 from bench.drivers.processes import Driver
 from bench.support import fill
-from bench.support.context import Bench, scalar
-from bench.support.model import BenchError, Case, Contestant, Sample, Target
+from bench.support.context import Bench
+from bench.support.model import Case, Contestant, Sample, Target
+from bench.support.statements import Statements
 
 SETTLE_S = 5.0
-# The server's log begins each line with the database (log_line_prefix); with log_statement =
-# all there is one line a statement, whatever the protocol.
-LOG_SIZE = "select size from pg_stat_file(pg_current_logfile())"
-STATEMENTS = """
-    select count(*) from regexp_split_to_table(
-        pg_read_file(pg_current_logfile(), %s, 1000000000), E'\\n') as line
-    where line ~ %s
-"""
 
 
 def cases(bench: Bench) -> Iterator[Case]:
@@ -37,21 +27,13 @@ def cases(bench: Bench) -> Iterator[Case]:
 
 def _count(bench: Bench) -> Sample:
     with bench.database("batchq", fill.install_batchq) as dsn:
-        name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
-        assert isinstance(name, str)
-        with bench.admin() as conn:
-            statement = sql.SQL("alter database {} set log_statement = 'all'")
-            conn.execute(statement.format(sql.Identifier(name)))
-        with Driver.batchq("worker", dsn, concurrency=10) as driver, bench.admin() as conn:
+        statements = Statements(bench, dsn)
+        with Driver.batchq("worker", dsn, concurrency=10) as driver:
             driver.read()
             time.sleep(SETTLE_S)
-            began_at = scalar(bench.server.dsn(), LOG_SIZE)
+            statements.begin()
             time.sleep(bench.scale.idle_s)
-            pattern = rf"^{name} .*LOG:  (statement|execute [^:]*):"
-            row = conn.execute(STATEMENTS.encode(), (began_at, pattern)).fetchone()
+            counted = statements.count()
             driver.finish()
             driver.close()
-            if row is None:
-                raise BenchError("the server's log cannot be read")
-        statements = int(row[0])
-        return Sample(statements * 5 / bench.scale.idle_s, {"statements": statements})
+        return Sample(counted * 5 / bench.scale.idle_s, {"statements": counted})

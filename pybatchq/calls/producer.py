@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pybatchq import jsontext
+from pybatchq import jsontext, tracing
 from pybatchq.calls import _call
 from pybatchq.calls._call import Connection, spec
 from pybatchq.types import (
@@ -39,7 +39,11 @@ async def enqueue(
     backoff_jitter: str | None = None,
     headers: Mapping[str, Any] | None = None,
 ) -> JobId:
-    """Add a job in the caller's transaction; the id of it, or of the one that holds its key."""
+    """Add a job in the caller's transaction; the id of it, or of the one that holds its key.
+
+    The present OpenTelemetry span, if one records, travels in its headers.
+    """
+    headers = tracing.current_headers(headers)
     row = await _call.one(
         conn,
         "enqueue",
@@ -72,8 +76,19 @@ async def enqueue_many(
 
     A msgspec.Raw is the JSON text of them all, which keeps the digits of numbers as they are.
     """
-    text = jsontext.encode(jobs if isinstance(jobs, msgspec.Raw) else [spec(job) for job in jobs])
+    text = jsontext.encode(jobs if isinstance(jobs, msgspec.Raw) else _specs(jobs))
     return [EnqueuedJob(*row) for row in await _call.rows(conn, "enqueue_many", jobs=text)]
+
+
+def _specs(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    specs = [spec(job) for job in jobs]
+    trace = tracing.current_headers(None)
+    if trace is not None:
+        for one in specs:
+            headers = one.get("headers", {})
+            if isinstance(headers, Mapping) and tracing.PARENT not in headers:
+                one["headers"] = {**headers, **trace}
+    return specs
 
 
 async def cancel(conn: Connection, *, job_id: int, reason: str | None = None) -> str:

@@ -89,7 +89,9 @@ async def test_a_process_ends_at_once_when_its_connection_does(
         (process,) = pool._all
         assert process._transport is not None
         process._transport.abort()
+        at = time.monotonic()
         assert (await running).text == "the handler's process died: exit code 1"
+        assert time.monotonic() - at < child.END_WITHIN_S - 1
 
 
 PARENT = """\

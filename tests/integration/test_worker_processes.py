@@ -228,9 +228,7 @@ async def test_f044_a_server_that_is_restarted_loses_no_result_and_runs_nothing_
     """Some jobs end while it is away, some after it came back."""
     dsn = own_server.create_database(f"restart_{how}")
     await install_dsn(dsn)
-    async with worker_process(
-        dsn, tmp_path / "log", "--poll", "60s", kinds=BAD_KINDS
-    ) as worker:
+    async with worker_process(dsn, tmp_path / "log", "--poll", "60s", kinds=BAD_KINDS) as worker:
         async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as conn:
             ids = [await calls.enqueue(conn, "nap", {"s": s}) for s in (0.5, 0.7, 1, 3, 4)]
             await until(lambda: all_run(conn, len(ids)))

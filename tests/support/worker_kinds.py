@@ -1,6 +1,7 @@
 """Handlers that behave badly in a worker process, and say what they do in a ledger table.
 
-`TEST_PATIENCE_S` shortens how long the worker waits for one that does not stop.
+`TEST_PATIENCE_S` shortens how long the worker waits for one that does not stop. `TEST_LEDGER_URL`
+is the ledger's address where the worker's own leads through a pooler.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def note(event: str, job: Job) -> None:
     """A row of testing.Ledger, by a connection of this thread's own."""
     conn: psycopg.Connection[Any] | None = getattr(_local, "conn", None)
     if conn is None:
-        conn = _local.conn = psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
+        dsn = os.environ.get("TEST_LEDGER_URL") or os.environ["DATABASE_URL"]
+        conn = _local.conn = psycopg.connect(dsn, autocommit=True)
     query = (
         "insert into ledger_event (event, job_id, lease_id, attempt, worker)"
         " values (%s, %s, %s, %s, %s)"

@@ -1,5 +1,5 @@
 begin;
-select plan(86);
+select plan(87);
 \ir ../clock.psql
 
 create function t.many(variadic arguments text[]) returns text language plpgsql as $$
@@ -21,6 +21,8 @@ select is(t.job(s.id), x.now, format('a %s job is %s then', s.state, x.now))
 from s join (values ('ready', 'cancelled:0'), ('scheduled', 'cancelled:0'), ('leased', 'leased:1'),
     ('completed', 'completed:1'), ('failed', 'failed:1'), ('cancelled', 'cancelled:0')) x(state, now)
     using (state) order by s.state;
+select is((select string_agg(s.state, ' ') from s join batchq.dedupe d on d.job_id = s.id), 'leased',
+    'F025 C-6 the keys of cancelled jobs are given back, those of running ones kept');
 select is((t.of(s.id)).last_error, 'why', format('the reason of the %s one shows', s.state))
     from s where s.state in ('ready', 'scheduled');
 select is((t.of(s.id)).finished_at, t.now(), 'A-58 and when it was')

@@ -76,7 +76,8 @@ create function t.updates() returns bigint language sql volatile as $$
     where s.relid = 'batchq.worker'::regclass
 $$;
 select t.updates() as before \gset
-select t.beat(:'u1'), t.beat(:'u2') from generate_series(1, 5) \g /dev/null
+select t.beat(:'u1', i, i % 2 = 0), t.beat(:'u2', i), t.pass('30 s')
+    from generate_series(1, 5) i \g /dev/null
 select is(t.updates(), :before::bigint, 'a beat stays in its page and adds no index entry');
 
 -- roles

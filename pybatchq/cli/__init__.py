@@ -1,0 +1,128 @@
+"""The command `batchq`. Every command parses, calls and prints; logic lives elsewhere.
+
+A module a section of the help: `schema`, `working`, `enqueue`, `jobs`, `bulk`, `queues`, `workers`,
+`completion`. A new command is a function in one of them and a place in SECTIONS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import os
+import sys
+from typing import Any
+
+import click
+
+from pybatchq.cli import bulk, completion, enqueue, jobs, queues, schema, workers, working
+from pybatchq.cli._common import (
+    ALL_EXIT_CODES,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_PIPE,
+    EXIT_UNREACHABLE,
+    EXIT_USAGE,
+    CliError,
+    chosen_dsn,
+    connect,
+    dsn_option,
+    plain_errors,
+)
+
+__all__ = [
+    "EXIT_FAILED",
+    "EXIT_UNREACHABLE",
+    "EXIT_USAGE",
+    "CliError",
+    "chosen_dsn",
+    "connect",
+    "dsn_option",
+    "main",
+    "plain_errors",
+]
+
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Set up": (schema.install, schema.uninstall, schema.version, completion.completion),
+    "Run": (
+        working.worker, workers.workers, working.dev, working.list_handlers, working.run_once,
+        working.demo,
+    ),
+    "Jobs": (
+        enqueue.enqueue, jobs.jobs, jobs.job, jobs.wait, bulk.cancel, bulk.redrive, bulk.purge,
+    ),
+    "Queues": (queues.queues, queues.stats, queues.set_queue, queues.pause, queues.resume),
+}  # fmt: skip
+
+
+class Sections(click.Group):
+    """A group whose help has sections, and whose commands end plainly."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], *more: Any, **extra: Any
+    ) -> click.Context:
+        """Named batchq in its help also as `python -m pybatchq`."""
+        return super().make_context(info_name and "batchq", args, *more, **extra)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # as click has it
+        return list(self.commands)
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        longest = max(map(len, self.commands))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (
+                            (command.name or "").ljust(longest),
+                            command.get_short_help_str(formatter.width - longest - 6),
+                        )
+                        for command in commands
+                    ]
+                )
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            near = difflib.get_close_matches(name, self.commands, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {name!r}.{meant}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        _never_fail_to_print()
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo(err=True)  # after the ^C of the terminal
+            raise CliError("interrupted", exit_code=EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            # Whoever read stdout has left; what is still buffered goes nowhere.
+            with contextlib.suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(EXIT_PIPE)
+
+
+def _never_fail_to_print() -> None:
+    """Print what the locale's encoding does not have as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@click.group(
+    cls=Sections, epilog=ALL_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]}
+)
+def main() -> None:
+    """A durable job queue inside PostgreSQL."""
+
+
+for _commands in SECTIONS.values():
+    for _command in _commands:
+        main.add_command(_command)

@@ -1,0 +1,258 @@
+"""`batchq jobs`, `job` and `wait`: looking at jobs."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from pybatchq import calls
+from pybatchq.cli import _follow, _record
+from pybatchq.cli._common import (
+    EXIT_TIMED_OUT,
+    CliError,
+    command,
+    dsn_option,
+    json_option,
+)
+from pybatchq.cli._database import Database
+from pybatchq.cli._show import (
+    STYLES,
+    Cell,
+    Column,
+    Rows,
+    age,
+    cell,
+    counted,
+    is_terminal,
+    iso,
+    note,
+    span,
+    visible,
+)
+from pybatchq.cli._show import as_json as to_json
+from pybatchq.cli._values import (
+    DURATION,
+    SINCE,
+    STATES,
+    STATUSES,
+    job_ids,
+    kind_option,
+    one_of,
+    queue_option,
+)
+from pybatchq.types import JobSummary
+
+PAGE = 500
+DEFAULT_N = 50
+FOLLOWED_N = 10
+LOOK_FIRST_S = 0.1
+LOOK_MOST_S = 1.0
+FILTERS = {"since": "created_after", "until": "created_before"}
+ENDED = ("completed", "failed", "cancelled")
+COLUMNS = (
+    Column("ID", 10, justify="right"),
+    Column("KIND", 8, least=8),
+    Column("QUEUE", 6, least=5),
+    Column("STATUS", 9),
+    Column("TRIES", 5, justify="right"),
+    Column("AGE", 7, justify="right"),
+    Column("NOTE", 4, least=10),
+)
+
+
+@command(
+    "jobs",
+    "batchq jobs --status failed --kind send_email",
+    "batchq jobs --since 2h --queue mail -n 200",
+    "batchq jobs --follow",
+    "batchq jobs --all --json | jq -r 'select(.attempts > 2) | .id'",
+)
+@click.option("--status", metavar="STATUS", shell_complete=one_of(*STATUSES, "processing"),
+              help="pending, running, completed, failed or cancelled.")  # fmt: skip
+@click.option("--state", metavar="STATE", shell_complete=one_of(*STATES),
+              help="The finer word: scheduled, ready, leased, ...")  # fmt: skip
+@kind_option
+@queue_option
+@click.option("--since", type=SINCE, metavar="WHEN", help="Added since then; 2h: two hours ago.")
+@click.option("--until", type=SINCE, metavar="WHEN", help="Added before then.")
+@click.option("-n", "--limit", type=click.IntRange(1), metavar="N",
+              help=f"How many. [default: {DEFAULT_N}; {FOLLOWED_N} with --follow]")  # fmt: skip
+@click.option("--before", metavar="ID", help="Only older ones than this job: the next page.")
+@click.option("--all", "everything", is_flag=True, help="All that match, page by page.")
+@click.option("--follow", "-f", is_flag=True, help="Then print new jobs and changes as they come.")
+@json_option
+@dsn_option
+def jobs(
+    *,
+    limit: int | None,
+    before: str | None,
+    everything: bool,
+    follow: bool,
+    as_json: bool,
+    dsn: str | None,
+    **filters: Any,
+) -> None:
+    """List jobs, newest first.
+
+    With --follow the oldest comes first, and a job is printed again whenever it has changed; this
+    watches the newest 500 that match. Ctrl-C ends it.
+    """
+    if follow and (everything or before is not None):
+        raise click.UsageError("--follow goes with neither --all nor --before.")
+    if everything and limit is not None:
+        raise click.UsageError("give -n or --all, not both.")
+    with Database(dsn) as db:
+        filters = {name: _absolute(db, value) for name, value in filters.items()}
+        matching = {FILTERS.get(name, name): value for name, value in filters.items()}
+        rows = Rows[JobSummary](COLUMNS, lambda job: shown(job, db.now()), as_json=as_json)
+        if follow:
+            _follow.run(db, rows, matching, n=limit or FOLLOWED_N)
+            return
+        before_id = None if before is None else job_ids(db, [before])[0]
+        n = None if everything else limit or DEFAULT_N
+        last = None
+        for page in pages(db, matching, n=n, before_id=before_id):
+            rows.print(page)
+            last = page[-1].id
+        if last is None:
+            note("no jobs match")
+        elif n is not None and db.call(calls.list_jobs, **matching, before_id=last, n=1):
+            note(f"more: {_next_page(filters, limit, last)}")
+
+
+def _absolute(db: Database, value: Any) -> Any:
+    return db.moment(value) if isinstance(value, timedelta) else value
+
+
+def pages(
+    db: Database, matching: dict[str, Any], *, n: int | None, before_id: int | None = None
+) -> Iterator[list[JobSummary]]:
+    """The newest n that match, or all, by keyset; none of them empty."""
+    left = n
+    while left is None or left > 0:
+        size = PAGE if left is None else min(left, PAGE)
+        page = db.look(calls.list_jobs, **matching, n=size, before_id=before_id)
+        if page:
+            yield page
+        if len(page) < size:
+            return
+        before_id = page[-1].id
+        left = None if left is None else left - size
+
+
+def shown(job: JobSummary, now: datetime) -> Sequence[Cell]:
+    notes = []
+    if job.state == "scheduled":
+        wait = job.run_at - now
+        notes.append(f"in {span(wait)}" if wait > timedelta() else "due")
+    elif job.state not in {job.status, "ready", "leased"}:
+        notes.append(job.state)
+    if job.locked_by:
+        notes.append(f"by {job.locked_by}")
+    if job.last_error:
+        notes.append(" ".join(job.last_error.split()))
+    style = STYLES.get(job.status, "")
+    return (
+        cell(job.id), cell(job.kind), cell(job.queue), cell(job.status, style),
+        cell(f"{job.attempts}/{job.max_attempts}"), cell(age(job.created_at, now)),
+        cell("; ".join(notes), "dim"),
+    )  # fmt: skip
+
+
+def _next_page(filters: dict[str, Any], limit: int | None, last: int) -> str:
+    """The command that shows the next page of this list."""
+    words = ["batchq", "jobs"]
+    for name, value in filters.items():
+        if value is not None:
+            words += [f"--{name}", iso(value) if isinstance(value, datetime) else str(value)]
+    if limit is not None:
+        words += ["-n", str(limit)]
+    return shlex.join([*words, "--before", str(last)])
+
+
+@command(
+    "job",
+    "batchq job 1234",
+    "batchq job 0190b3a1-7c3e-8c55-bf51-0000000004d2 --full",
+    "batchq job 1234 --json | jq .payload",
+)
+@click.argument("job_id", metavar="ID")
+@click.option("--full", is_flag=True, help="Do not cut long values.")
+@json_option
+@dsn_option
+def job(*, job_id: str, full: bool, as_json: bool, dsn: str | None) -> None:
+    """Show all about one job: payload, result, errors, timeline.
+
+    ID is the number or the UUID.
+    """
+    with Database(dsn) as db:
+        record = db.call(calls.get_job, job_id=job_ids(db, [job_id])[0])
+        if as_json:
+            click.echo(to_json(record))
+        else:
+            _record.show(record, db.now(), full=full or not is_terminal())
+
+
+@command(
+    "wait",
+    "batchq wait 1234 1235 --timeout 30s",
+    "batchq wait $(batchq enqueue report) && echo done",
+    exit_codes="""\b
+Exit codes:
+  0  all jobs completed
+  1  one failed or was cancelled, or there is no such job
+  2  wrong usage: an option, an argument or a setting
+  3  the database cannot be reached
+  4  the time was over before all had ended
+""",
+)
+@click.argument("job", metavar="ID...", nargs=-1, required=True)
+@click.option("--timeout", type=DURATION, metavar="TIME", help="Give up after this. [default: no]")
+@json_option
+@dsn_option
+def wait(
+    *, job: tuple[str, ...], timeout: timedelta | None, as_json: bool, dsn: str | None
+) -> None:
+    """Wait until jobs have ended; print each as it ends."""
+    deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
+    bad = 0
+    with Database(dsn) as db:
+        ids = waiting = job_ids(db, job)
+        for attempt in itertools.count():
+            found = [_summary(db, job_id) for job_id in waiting]
+            ended = sorted((f for f in found if f.status in ENDED), key=lambda f: f.updated_at)
+            for one in ended:
+                bad += one.status != "completed"
+                click.echo(to_json(one) if as_json else _told(one))
+            waiting = [f.id for f in found if f.status not in ENDED]
+            if not waiting:
+                break
+            pause = min(LOOK_FIRST_S * 1.5 ** min(attempt, 10), LOOK_MOST_S)
+            if deadline is not None:
+                pause = min(pause, deadline - time.monotonic())
+            if pause <= 0:
+                left = f"timed out: {len(waiting):,} of {counted(len(ids), 'job')} did not end"
+                raise CliError(left, exit_code=EXIT_TIMED_OUT)
+            time.sleep(pause)
+    if bad:
+        raise CliError(f"{bad:,} of {counted(len(ids), 'job')} did not complete")
+
+
+def _summary(db: Database, job_id: int) -> JobSummary:
+    """Where a job stands, without its payload; JobNotFoundError if there is none."""
+    for job in db.look(calls.list_jobs, before_id=job_id + 1, n=1):
+        if job.id == job_id:
+            return job
+    db.look(calls.get_job, job_id=job_id)
+    raise CliError(f"job {job_id} cannot be seen")
+
+
+def _told(job: JobSummary) -> str:
+    error = f": {job.last_error}" if job.status != "completed" and job.last_error else ""
+    return f"{job.id} {job.status}{visible(' '.join(error.split()))}"

@@ -1,0 +1,205 @@
+"""`batchq queues`, `stats`, `set-queue`, `pause` and `resume`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from pybatchq import calls
+from pybatchq.cli._common import command, dsn_option, json_option
+from pybatchq.cli._database import Database
+from pybatchq.cli._show import (
+    STYLES,
+    Cell,
+    Column,
+    Rows,
+    age,
+    cell,
+    console,
+    is_terminal,
+    note,
+    span,
+)
+from pybatchq.cli._values import DURATION, NUMBER, complete_queue, one_of
+from pybatchq.types import QueueStats
+
+MOST_COUNTED = 100_000
+LEAST_INTERVAL = timedelta(seconds=0.1)
+COLUMNS = (
+    Column("QUEUE", 10, least=10),
+    Column("READY", 9, justify="right"),
+    Column("SCHEDULED", 7, justify="right"),
+    Column("RUNNING", 8, justify="right"),
+    Column("DEAD", 8, justify="right"),
+    Column("OLDEST", 6, justify="right"),
+    Column("NEXT", 3, justify="right"),
+    Column("PAUSED", 5, least=8),
+)
+queue_argument = click.argument("queue", shell_complete=complete_queue)
+
+
+@command("queues", "batchq queues", "batchq queues --json | jq 'select(.dead > 0)'")
+@json_option
+@dsn_option
+def queues(*, as_json: bool, dsn: str | None) -> None:
+    """List the queues: depths, age of the oldest job, pauses.
+
+    Counts stop at 100,000 a state, shown as 100,000+.
+    """
+    with Database(dsn) as db:
+        found = db.call(calls.stats)
+        rows = Rows[QueueStats](COLUMNS, lambda q: shown(q, db.now()), as_json=as_json)
+        rows.print(found)
+        if not found:
+            note("no queues yet")
+
+
+@command("stats", "batchq stats mail", "batchq stats --watch", "batchq stats mail --watch 10s")
+@click.argument("queue", required=False, shell_complete=complete_queue)
+@click.option("--watch", type=DURATION, is_flag=False, flag_value="2s", metavar="[TIME]",
+              help="Look again and again, every 2 s or so often; Ctrl-C ends it.")  # fmt: skip
+@json_option
+@dsn_option
+def stats(*, queue: str | None, watch: timedelta | None, as_json: bool, dsn: str | None) -> None:
+    """Show the depths of a queue, or of all and their sum."""
+    if watch is not None and watch < LEAST_INTERVAL:
+        raise click.BadParameter("give 100ms or more", param_hint="--watch")
+    with Database(dsn) as db:
+        if watch is None:
+            _rows(db, as_json=as_json).print(_counts(db, queue, as_json=as_json))
+            return
+        try:
+            if is_terminal() and not as_json:
+                _watch(db, queue, watch)
+            else:
+                rows = _rows(db, as_json=as_json)
+                while True:
+                    rows.print(_counts(db, queue, as_json=as_json))
+                    time.sleep(watch.total_seconds())
+        except KeyboardInterrupt:
+            return
+
+
+def _rows(db: Database, *, as_json: bool) -> Rows[QueueStats]:
+    return Rows(COLUMNS, lambda q: shown(q, db.now()), as_json=as_json)
+
+
+def _watch(db: Database, queue: str | None, every: timedelta) -> None:
+    screen = console()
+    with Live(console=screen, auto_refresh=False, vertical_overflow="ellipsis") as live:
+        while True:
+            found = _counts(db, queue, as_json=False)
+            table = _rows(db, as_json=False).table(found, screen.width)
+            at = f"{db.now().astimezone():%H:%M:%S}, every {span(every)}; Ctrl-C ends it"
+            live.update(Group(table, Text(at, style="dim", no_wrap=True)), refresh=True)
+            time.sleep(every.total_seconds())
+
+
+def _counts(db: Database, queue: str | None, *, as_json: bool) -> list[QueueStats]:
+    """The queues; where people look at more than one, their sum at the end."""
+    found = db.look(calls.stats, queue=queue)
+    if as_json or not is_terminal() or len(found) < 2:
+        return found
+    return [*found, _sum(found)]
+
+
+def _sum(found: Sequence[QueueStats]) -> QueueStats:
+    counts = {
+        name: sum(getattr(q, name) for q in found)
+        for name, value in msgspec.structs.asdict(found[0]).items()
+        if type(value) is int
+    }
+    return msgspec.structs.replace(
+        found[0],
+        queue="all",
+        paused_at=None,
+        is_exact=all(q.is_exact for q in found),
+        oldest_ready_at=min((q.oldest_ready_at for q in found if q.oldest_ready_at), default=None),
+        next_run_at=min((q.next_run_at for q in found if q.next_run_at), default=None),
+        **counts,
+    )
+
+
+def shown(stats: QueueStats, now: datetime) -> Sequence[Cell]:
+    oldest = stats.oldest_ready_at and age(stats.oldest_ready_at, now)
+    due = stats.next_run_at and (
+        f"in {span(stats.next_run_at - now)}" if stats.next_run_at > now else "now"
+    )
+    paused = ""
+    if stats.paused_at is not None:
+        paused = age(stats.paused_at, now) + (
+            f": {stats.pause_reason}" if stats.pause_reason else ""
+        )
+    return (
+        cell(stats.queue), _count(stats.ready, stats), _count(stats.scheduled, stats),
+        _count(stats.leased, stats), _count(stats.dead, stats, STYLES["failed"]),
+        cell(oldest), cell(due), cell(paused, STYLES["paused"]),
+    )  # fmt: skip
+
+
+def _count(count: int, stats: QueueStats, style: str = "") -> Cell:
+    more = "+" if not stats.is_exact and count >= MOST_COUNTED else ""
+    return cell(f"{count:,}{more}", style if count else "dim")
+
+
+@command(
+    "set-queue",
+    "batchq set-queue mail --max-attempts 5 --backoff-base 10s --timeout 2m",
+    "batchq set-queue mail --reset",
+)
+@queue_argument
+@click.option("--max-attempts", type=int, metavar="N", help="Of jobs enqueued from now on.")
+@click.option("--timeout", type=DURATION, metavar="TIME", help="Of jobs enqueued from now on.")
+@click.option("--lease-for", type=DURATION, metavar="TIME", help="Of leases from now on.")
+@click.option("--backoff", metavar="exponential|fixed", help="The wait before a retry.",
+              shell_complete=one_of("exponential", "fixed"))  # fmt: skip
+@click.option("--backoff-base", type=DURATION, metavar="TIME", help="The first wait.")
+@click.option("--backoff-factor", type=NUMBER, metavar="X", help="How it grows.")
+@click.option("--backoff-cap", type=DURATION, metavar="TIME", help="The longest wait.")
+@click.option("--backoff-jitter", metavar="full|none", help="Spread the waits.",
+              shell_complete=one_of("full", "none"))  # fmt: skip
+@click.option("--reset", is_flag=True, default=None, help="First set all to none.")
+@dsn_option
+def set_queue(*, queue: str, dsn: str | None, **settings: Any) -> None:
+    """Set what jobs of a queue have unless they say otherwise.
+
+    What is not named stays as it was.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    if not given:
+        raise click.UsageError("Nothing to set: give at least one option.")
+    with Database(dsn) as db:
+        db.call(calls.set_queue, queue=queue, **given)
+        click.echo(f"queue {cell(queue).text} is set.")
+
+
+@command("pause", "batchq pause mail --reason 'provider is down'")
+@queue_argument
+@click.option("--reason", metavar="TEXT", help="Shown to people.")
+@dsn_option
+def pause(*, queue: str, reason: str | None, dsn: str | None) -> None:
+    """Stop leasing from a queue.
+
+    Jobs may still be added, and those that run go on.
+    """
+    with Database(dsn) as db:
+        db.call(calls.pause, queue=queue, reason=reason)
+        click.echo(f"queue {cell(queue).text} is paused.")
+
+
+@command("resume", "batchq resume mail")
+@queue_argument
+@dsn_option
+def resume(*, queue: str, dsn: str | None) -> None:
+    """Lease from a paused queue again."""
+    with Database(dsn) as db:
+        db.call(calls.resume, queue=queue)
+        click.echo(f"queue {cell(queue).text} is open.")

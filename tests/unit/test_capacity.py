@@ -1,0 +1,276 @@
+"""Slots: which leased job starts, waits or goes back, and how many are wanted, by our own clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from pybatchq import capacity
+from pybatchq.attempts import Attempt
+from pybatchq.capacity import FULL_KIND_CAP_S, HOLD_S, MAX_BATCH, PUT_BACK_CAP_S, PutBacks, Slots
+from pybatchq.handlers import Registry, RunsIn
+from pybatchq.job import Job
+from pybatchq.types import JobId, LeaseId, WorkItem
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    ours = Clock()
+    monkeypatch.setattr(capacity, "monotonic", ours)
+    monkeypatch.setattr("pybatchq.attempts.monotonic", ours)
+    return ours
+
+
+@pytest.fixture
+def registry() -> Registry:
+    made = Registry()
+
+    @made.handler("free")
+    async def free(_payload: Any) -> None: ...
+
+    @made.handler("two", concurrency=2)
+    async def two(_payload: Any) -> None: ...
+
+    for kind in ("process", "other process"):
+
+        @made.handler(kind, runs_in="process")
+        def process(_payload: Any) -> None: ...
+
+    @made.handler("one process", runs_in="process", concurrency=1)
+    def one_process(_payload: Any) -> None: ...
+
+    return made
+
+
+class Made:
+    """Attempts whose leases rise, as a worker makes them."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._leases = 0
+
+    def __call__(self, kind: str = "free") -> Attempt:
+        self._leases += 1
+        item = WorkItem(
+            event="leased", job_id=JobId(self._leases), lease_id=LeaseId(self._leases),
+            lease_s=60.0, queue="default", kind=kind, payload=b"{}", attempt=1, max_attempts=3,
+            timeout_s=None, headers=None,
+        )  # fmt: skip
+        return Attempt(item, self._registry.by_kind[kind], Job(item, 0, lambda _i, _t: None))
+
+
+@pytest.fixture
+def made(clock: Clock, registry: Registry) -> Made:
+    return Made(registry)
+
+
+def slots(concurrency: int, *, processes: int = 2, prefetch_s: float = 0.0) -> Slots:
+    return Slots(concurrency, processes=processes, prefetch_s=prefetch_s)
+
+
+def test_b02_a_job_starts_while_there_is_a_slot_and_then_waits_its_turn(made: Made) -> None:
+    some = slots(2)
+    first, second, third, fourth = (made() for _ in range(4))
+    places = [some.place(attempt) for attempt in (first, second, third, fourth)]
+    assert places == ["start", "start", "wait", "wait"]
+    assert (some.busy, list(some.waiting())) == (2, [third, fourth])
+    assert some.ended(second.handler) is third
+    assert some.ended(first.handler) is fourth
+    assert some.ended(third.handler) is None
+    assert (some.busy, list(some.waiting())) == (1, [])
+
+
+def test_a_kind_with_a_limit_starts_no_more_keeps_as_many_and_puts_the_rest_back(
+    made: Made,
+) -> None:
+    some = slots(10)
+    places = Counter(some.place(made("two")) for _ in range(7))
+    assert places == {"start": 2, "wait": 2, "put_back": 3}
+    assert some.busy == 2
+    assert [some.place(made()) for _ in range(8)] == ["start"] * 8  # others have the rest
+
+
+def test_who_waits_for_a_full_kind_is_passed_by_others_until_that_kind_has_room(
+    made: Made,
+) -> None:
+    some = slots(3)
+    running = [made("two"), made("two"), made()]
+    limited, plain = made("two"), made()
+    assert [some.place(attempt) for attempt in running] == ["start"] * 3
+    assert [some.place(limited), some.place(plain)] == ["wait", "wait"]
+    assert some.ended(running[2].handler) is plain
+    assert some.ended(running[0].handler) is limited
+
+
+def test_a13_of_those_that_may_run_the_one_that_was_leased_first_is_next(made: Made) -> None:
+    some = slots(2)
+    running = [made("two"), made("one process")]
+    waiting = [made("one process"), made("two"), made()]
+    assert [some.place(attempt) for attempt in running] == ["start"] * 2
+    assert [some.place(attempt) for attempt in waiting] == ["wait"] * 3
+    assert some.ended(running[0].handler) is waiting[1]
+    assert some.ended(waiting[1].handler) is waiting[2]
+    assert some.ended(running[1].handler) is waiting[0]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "started"),
+    [
+        (["process", "other process", "process", "other process"], 2),
+        (["one process"] * 3, 1),
+        (["one process", "process", "process", "process"], 3),
+    ],
+    ids=["shared", "of its own", "apart"],
+)
+def test_process_handlers_share_the_processors_unless_they_have_a_limit(
+    made: Made, kinds: list[str], started: int
+) -> None:
+    some = slots(10, processes=2)
+    assert [some.place(made(kind)) for kind in kinds].count("start") == started
+
+
+def test_half_of_the_slots_are_asked_for_at_once(made: Made) -> None:
+    for concurrency, wanted in ((1, [1, 0]), (2, [1, 1, 0]), (5, [3, 2, 0]), (10, [5, 5, 0])):
+        some = slots(concurrency)
+        asked = []
+        while not asked or asked[-1]:
+            asked.append(some.wanted())
+            for _ in range(asked[-1]):
+                some.place(made())
+        assert asked == wanted
+
+
+def test_no_more_is_asked_for_than_a_call_may_lease() -> None:
+    assert slots(10_000).wanted() == MAX_BATCH
+
+
+def work(some: Slots, made: Made, clock: Clock, jobs: int, seconds: float) -> None:
+    """So many jobs, one after another, in so many seconds."""
+    some.measure()
+    for _ in range(jobs):
+        attempt = made()
+        assert some.place(attempt) == "start"
+        some.ended(attempt.handler)
+    clock.pass_(seconds)
+    some.measure()
+
+
+def test_what_will_start_soon_is_leased_ahead(made: Made, clock: Clock) -> None:
+    some = slots(4, prefetch_s=0.1)
+    assert some.wanted() == 2  # at first nothing is known
+    work(some, made, clock, 1000, 1.0)
+    assert some.wanted() == 100
+    for _ in range(30):
+        some.place(made())
+    assert some.wanted() == 74  # 26 wait already
+    work_of_before = list(some.waiting())
+    assert len(work_of_before) == 26
+
+
+def test_what_will_not_start_soon_is_not_leased_ahead(made: Made, clock: Clock) -> None:
+    some = slots(4, prefetch_s=0.1)
+    work(some, made, clock, 1000, 1.0)
+    work(some, made, clock, 4, 1.0)  # the pace has dropped to 4 a second
+    for _ in range(4):
+        some.place(made())
+    assert some.wanted() == 0
+
+
+def test_without_prefetch_there_is_no_more_than_what_starts(made: Made, clock: Clock) -> None:
+    some = slots(4, prefetch_s=0.0)
+    work(some, made, clock, 100_000, 1.0)
+    assert some.wanted() == 2
+    for _ in range(4):
+        assert some.place(made()) == "start"
+    assert some.wanted() == 0
+
+
+def test_the_pace_is_not_measured_over_moments(made: Made, clock: Clock) -> None:
+    some = slots(4, prefetch_s=0.1)
+    work(some, made, clock, 50, 0.0001)  # as if it were 500,000 a second
+    assert some.wanted() == 2
+
+
+def test_who_waits_for_too_long_is_overdue_once(made: Made, clock: Clock) -> None:
+    some = slots(1)
+    assert some.overdue_in_s() is None
+    some.place(made("two"))
+    assert some.overdue_in_s() is None
+    early, limited = made(), made("two")
+    some.place(early)
+    some.place(limited)
+    clock.pass_(0.4)
+    late = made()
+    some.place(late)
+    assert some.overdue_in_s() == pytest.approx(HOLD_S - 0.4)
+    assert some.overdue() == []
+    clock.pass_(HOLD_S - 0.4 + 0.01)
+    assert some.overdue_in_s() == 0
+    assert some.overdue() == [early, limited]
+    assert list(some.waiting()) == [late]
+    assert some.overdue() == []
+    assert some.ended(early.handler) is late
+
+
+def test_who_is_forgotten_does_not_start(made: Made) -> None:
+    some = slots(1)
+    running, cancelled, limited, last = made(), made(), made("two"), made()
+    for attempt in (running, cancelled, limited, last):
+        some.place(attempt)
+    some.forget(cancelled)
+    some.forget(limited)
+    with pytest.raises(ValueError, match="not in deque"):
+        some.forget(limited)
+    assert some.ended(running.handler) is last
+
+
+def test_f079_a_kind_nobody_knows_stays_away_for_longer_each_time() -> None:
+    backs = PutBacks()
+    waits = [backs.unknown("new") for _ in range(20)]
+    assert waits[0] == (1.0, True)
+    assert not any(is_first for _, is_first in waits[1:])
+    seconds = [wait for wait, _ in waits]
+    assert seconds[:4] == [1, 2, 4, 8]
+    assert seconds == sorted(seconds)
+    assert seconds[-1] == PUT_BACK_CAP_S
+    assert backs.unknown("another") == (1.0, True)
+
+
+def test_a_full_kind_stays_away_for_longer_until_one_could_start() -> None:
+    backs = PutBacks()
+    waits = [backs.full("k") for _ in range(12)]
+    assert waits[:3] == [0.25, 0.5, 1.0]
+    assert waits == sorted(waits)
+    assert waits[-1] == FULL_KIND_CAP_S
+    backs.room("k")
+    assert backs.full("k") == 0.25
+    backs.room("never seen")
+
+
+@pytest.mark.parametrize("runs_in", ["loop", "thread"])
+def test_a_kind_without_a_limit_has_all_slots(clock: Clock, runs_in: RunsIn) -> None:
+    registry = Registry()
+    if runs_in == "loop":
+
+        @registry.handler("free")
+        async def free(_payload: Any) -> None: ...
+    else:
+
+        @registry.handler("free")
+        def free_in_thread(_payload: Any) -> None: ...
+
+    some, new = slots(3, processes=1), Made(registry)
+    assert [some.place(new()) for _ in range(4)] == ["start"] * 3 + ["wait"]
