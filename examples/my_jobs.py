@@ -1,11 +1,17 @@
 """The README's handler: `batchq worker --handlers my_jobs` in this folder runs it."""
 
-from pybatchq import PermanentError, handler
+from dataclasses import dataclass
+
+from pybatchq import handler
+
+
+@dataclass
+class Receipt:
+    order: int
+    copies: int = 1
 
 
 @handler("send_receipt")
-async def send_receipt(payload, job):
-    if "order" not in payload:
-        raise PermanentError("no order")  # do not try again
-    print(f"order {payload['order']}, attempt {job.attempt}")
-    return {"sent": True}  # kept as the job's result
+async def send_receipt(payload: Receipt, job):
+    job.log.info("sending", extra={"order": payload.order})
+    return {"sent": payload.copies}  # kept as the job's result

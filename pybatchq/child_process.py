@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from time import monotonic
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
@@ -32,7 +32,7 @@ _BOOT = """\
 import json, socket, sys
 link = socket.socket(fileno=int(sys.argv[1]))
 stream = link.makefile("rb")
-hello = json.loads(stream.readline())
+hello = json.loads(stream.readline() or sys.exit(1))
 sys.path[:] = hello["path"]
 from pybatchq import child
 child.main(link, stream, hello)
@@ -202,8 +202,7 @@ class Process(asyncio.Protocol):
             self.kill()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
 
     def pause_writing(self) -> None:
         self._writable.clear()

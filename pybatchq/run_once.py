@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pybatchq import attempts, calls
+from pybatchq import attempts, calls, endings
 from pybatchq.attempts import Attempt
 from pybatchq.endings import RELEASED, Ending
 from pybatchq.handlers import Registry
@@ -38,11 +38,13 @@ async def run_once(
     *,
     queue: str,
     lease_for: timedelta,
+    started: Callable[[WorkItem], None],
     progress: Callable[[str], None],
 ) -> Ran | None:
     """Lease the next job of a queue, run it and settle it; None if there is none.
 
-    The connection is in autocommit. progress: called with the JSON of what the handler reports.
+    The connection is in autocommit. started: called before the handler is. progress: called with
+    the JSON of what the handler reports.
     LookupError if there is no handler for its kind: the job is put back, as it is by Ctrl-C.
     """
     (item, *_) = await calls.settle_and_lease(
@@ -60,16 +62,30 @@ async def run_once(
     untimed = msgspec.structs.replace(item, timeout_s=None)
     attempt = Attempt(untimed, handler, Job(untimed, uuids, lambda _, text: progress(text)))
     attempt.stop = "shutdown"  # whatever cancels it is Ctrl-C, and hands it back
-    outcomes.add(item, ending := await attempts.run(attempt, _here))
+    if handler.is_async:
+        started(item)
+        ending = await attempts.run(attempt, _nowhere)
+    else:
+        ending = _run_here(attempt, started)
+    outcomes.add(item, ending)
     refused = await calls.settle_and_lease(conn, n=0, **outcomes.arguments())
     return Ran(item, ending, refused[0].event if refused else None)
 
 
-async def _here(attempt: Attempt) -> Ending:
+def _run_here(attempt: Attempt, started: Callable[[WorkItem], None]) -> Ending:
     """In this very thread; Ctrl-C reaches the function, not the event loop."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        started(attempt.item)
         ending = attempts.run_here(attempt.handler, attempt.job, attempt.item.payload)
+    except KeyboardInterrupt:
+        return RELEASED
     finally:
         signal.signal(signal.SIGINT, before)
-    return RELEASED if ending.what == KeyboardInterrupt.__name__ else ending
+    if ending.what == KeyboardInterrupt.__name__:
+        return RELEASED
+    return endings.after_stop(ending, "shutdown", None, attempt.handler.runs_in)
+
+
+async def _nowhere(_attempt: Attempt) -> Ending:
+    raise AssertionError("a coroutine runs in the loop")

@@ -19,6 +19,7 @@ from bench.drivers.kinds import MODULE
 from bench.support.context import REPOSITORY
 from bench.support.metrics import family_cpu_s
 from bench.support.model import BenchError
+from bench.support.query import number
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
@@ -70,9 +71,8 @@ class Command:
         """Wait until so many worker processes have said in the registry that they work."""
         deadline = time.monotonic() + START_TIMEOUT_S
         with psycopg.connect(self._dsn, autocommit=True) as conn:
-            while (row := conn.execute(SAID).fetchone()) is None or row[0] != processes:
+            while (found := number(conn, SAID)) != processes:
                 if self._started().poll() is not None or time.monotonic() > deadline:
-                    found = row[0] if row else 0
                     raise BenchError(
                         f"{found} of {processes} workers started: {self._last_words()}"
                     )

@@ -109,12 +109,3 @@ def run_sql(dsn: str, text: str) -> None:
     """Run a script of several statements."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(text.encode())
-
-
-def scalar(dsn: str, query: str) -> int:
-    """The one number that a query gives."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        row = conn.execute(query.encode()).fetchone()
-    if row is None or row[0] is None:
-        raise BenchError(f"no answer to {query}")
-    return int(row[0])

@@ -6,8 +6,9 @@ import asyncio
 
 import psycopg
 
-from bench.support.context import BENCH, run_sql, scalar
+from bench.support.context import BENCH, run_sql
 from bench.support.model import BenchError
+from bench.support.query import scalar
 from pybatchq import install
 
 FILL_CHUNK = 10_000

@@ -10,6 +10,7 @@ import psutil
 import psycopg
 
 from bench.support.model import BenchError, Cost
+from bench.support.query import number
 
 QUIET_TIMEOUT_S = 5.0
 # A deleted row and the old version of an updated row are dead; both are counted when made,
@@ -61,7 +62,7 @@ class Meter:
 
     def __enter__(self) -> Self:
         with psycopg.connect(self._dsn, autocommit=True) as conn:
-            self._others = _number(conn, OTHERS)
+            self._others = number(conn, OTHERS)
         self._start = self._read()
         self._began = time.monotonic()
         return self
@@ -90,16 +91,9 @@ class Meter:
     def _read(self) -> tuple[float, int, int]:
         """Counters of table activity arrive when a session ends: wait for those that came."""
         with psycopg.connect(self._dsn, autocommit=True) as conn:
-            wal = _number(conn, "select (pg_current_wal_insert_lsn() - '0/0')::bigint")
+            wal = number(conn, "select (pg_current_wal_insert_lsn() - '0/0')::bigint")
             deadline = time.monotonic() + QUIET_TIMEOUT_S
-            while _number(conn, OTHERS) > self._others and time.monotonic() < deadline:
+            while number(conn, OTHERS) > self._others and time.monotonic() < deadline:
                 time.sleep(0.02)
-            dead = _number(conn, DEAD_MADE)
+            dead = number(conn, DEAD_MADE)
         return family_cpu_s(self._pid), wal, dead
-
-
-def _number(conn: psycopg.Connection, query: str) -> int:
-    row = conn.execute(query).fetchone()
-    if row is None:
-        raise BenchError(f"no answer to {query}")
-    return int(row[0])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
-from bench.support.context import Bench, scalar
-from bench.support.model import BenchError
+from bench.support.context import Bench
+from bench.support.query import number, scalar
 
 LOG_SIZE = "select size from pg_stat_file(pg_current_logfile())"
 STATEMENTS = """
@@ -37,7 +37,4 @@ class Statements:
     def count(self) -> int:
         pattern = rf"^{self._database} .*LOG:  (statement|execute [^:]*):"
         with self._bench.admin() as conn:
-            row = conn.execute(STATEMENTS.encode(), (self._began_at, pattern)).fetchone()
-        if row is None:
-            raise BenchError("the server's log cannot be read")
-        return int(row[0])
+            return number(conn, STATEMENTS, (self._began_at, pattern))

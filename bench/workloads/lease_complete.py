@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from bench.peers import scripts
 from bench.support import fill
-from bench.support.context import Bench, scalar
+from bench.support.context import Bench
 from bench.support.model import BenchError, Case, Contestant, Sample, Target
 from bench.support.pgbench import Load
+from bench.support.query import scalar
 
 BATCH = 100
 CLIENTS = 2

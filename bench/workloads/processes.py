@@ -11,6 +11,7 @@ from bench.drivers.command import Command
 from bench.support import fill
 from bench.support.context import Bench, run_sql
 from bench.support.model import Case, Contestant, Sample, Target
+from bench.support.query import number
 
 CONCURRENCY = 500
 NUMBERS = {"1 process": 1, "2 processes": 2}
@@ -28,7 +29,7 @@ def cases(bench: Bench) -> Iterator[Case]:
         title=f"drain, {jobs:,} no-op jobs, `batchq worker --processes`",
         unit="jobs/s",
         contestants=[
-            Contestant(name, _drain(bench, jobs, number)) for name, number in NUMBERS.items()
+            Contestant(name, _drain(bench, jobs, processes)) for name, processes in NUMBERS.items()
         ],
         targets=[Target("2 processes", ">=", None, rival="1 process")],
     )
@@ -59,17 +60,11 @@ def _drain(bench: Bench, jobs: int, processes: int) -> Callable[[], Sample]:
 def _until_dry(dsn: str, jobs: int) -> float:
     """Resume the queue; the seconds until nothing is left in it."""
     with psycopg.connect(dsn, autocommit=True) as conn:
-        end = _number(conn, LEASES) + jobs - 1  # 1 is said before the first is taken
+        end = number(conn, LEASES) + jobs - 1  # 1 is said before the first is taken
         began = time.monotonic()
         conn.execute(RESUME)
-        while _number(conn, LEASES) < end:
+        while number(conn, LEASES) < end:
             time.sleep(LOOK_EVERY_S)
-        while _number(conn, fill.LEFT):
+        while number(conn, fill.LEFT):
             time.sleep(LOOK_EVERY_S)
         return time.monotonic() - began
-
-
-def _number(conn: psycopg.Connection, query: str) -> int:
-    row = conn.execute(query.encode()).fetchone()
-    assert row is not None
-    return int(row[0])

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from bench.peers import scripts
 from bench.support import fill
-from bench.support.context import Bench, scalar
+from bench.support.context import Bench
 from bench.support.model import BenchError, Case, Contestant, Sample, Target
 from bench.support.pgbench import Load
+from bench.support.query import scalar
 
 CLIENTS = 4
 # Just under and just over the size (about 2,000 bytes a row) at which PostgreSQL moves a

@@ -24,6 +24,7 @@ from bench.drivers.kinds import LEDGER_VARIABLE
 from bench.support import fill
 from bench.support.context import Bench
 from bench.support.model import BenchError, Case, Contestant, Sample, Target
+from bench.support.query import number
 
 CONCURRENCY = 20
 GRACE_S = 1
@@ -77,10 +78,10 @@ class Stops:
         name = f"worker {len(self.took_s)}"
         options: Options = {"name": name, "concurrency": CONCURRENCY, "grace": f"{GRACE_S}s"}
         with Command(self.dsn, self.environment, **options) as command:
-            self._await(lambda: self._number(HELD, name) >= LOADED, f"{name} gets no jobs")
+            self._await(lambda: self._held(name) >= LOADED, f"{name} gets no jobs")
             time.sleep(random.uniform(0, AT_WORK_S))
             self.took_s.append(command.stop(DRAINED, CUT_SHORT))
-            self.left += self._number(HELD, name)
+            self.left += self._held(name)
 
     def finish(self) -> None:
         """Run what is left. What this does not complete in its time is lost."""
@@ -95,10 +96,13 @@ class Stops:
     def _fill_up(self) -> None:
         jobs = [
             {"kind": kind, "payload": {"s": random.uniform(0, LONGEST_JOB_S)}}
-            for kind in random.choices(KINDS, WEIGHTS, k=max(0, QUEUED - self._number(READY)))
+            for kind in random.choices(KINDS, WEIGHTS, k=max(0, QUEUED - number(self.conn, READY)))
         ]
         if jobs:
             self.promised |= self._ids(ENQUEUE, json.dumps(jobs))
+
+    def _held(self, name: str) -> int:
+        return number(self.conn, HELD, (name,))
 
     def _completed(self) -> set[int]:
         return self._ids(COMPLETED)
@@ -116,10 +120,6 @@ class Stops:
         row = self.conn.execute(query.encode(), arguments).fetchone()
         return set(row[0] or ()) if row else set()
 
-    def _number(self, query: str, *arguments: str) -> int:
-        row = self.conn.execute(query.encode(), arguments).fetchone()
-        return int(row[0]) if row else 0
-
 
 def _run(bench: Bench) -> Sample:
     with (
@@ -129,8 +129,8 @@ def _run(bench: Bench) -> Sample:
     ):
         ledger = Path(folder) / "ledger"
         stops = Stops(dsn, conn, {LEDGER_VARIABLE: str(ledger)})
-        for number in range(bench.scale.stop_tries):
-            bench.note(f"stop {number + 1} of {bench.scale.stop_tries}")
+        for tried in range(bench.scale.stop_tries):
+            bench.note(f"stop {tried + 1} of {bench.scale.stop_tries}")
             stops.stop_one()
         stops.finish()
         lines = [line.split() for line in ledger.read_text().splitlines()]

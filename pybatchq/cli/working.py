@@ -164,6 +164,9 @@ def run_once(
                 registered.handlers,
                 queue=queue,
                 lease_for=timedelta(seconds=lease_s),
+                started=lambda item: note(
+                    f"running job {item.job_id} of kind {item.kind}, attempt {item.attempt}"
+                ),
                 progress=lambda text: note(f"progress {text}"),
             )
 
@@ -193,7 +196,7 @@ def _tell(job_id: int, kind: str, event: str, text: str | None, *, as_json: bool
         }
         click.echo(msgspec.json.encode(told).decode())
         return
-    note(f"job {job_id} of kind {kind}: {event}")
+    note(f"job {job_id}: {event}")
     if text is not None:
         click.echo(text)
 

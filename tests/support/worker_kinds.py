@@ -84,3 +84,28 @@ def crashes_its_process(payload: Any, job: Job) -> str:
 @handler("nap")
 async def nap(payload: dict[str, float]) -> None:
     await asyncio.sleep(payload["s"])
+
+
+@handler("says")
+async def says(payload: dict[str, str], job: Job) -> None:
+    job.log.info(payload["word"], extra={"own": [1, 2]})
+
+
+@handler("quotes")
+async def quotes(payload: Any) -> None:
+    raise ValueError(payload)
+
+
+@handler("quotes in a thread")
+def quotes_in_a_thread(payload: Any) -> None:
+    raise ValueError(payload)
+
+
+@handler("quotes in a process", runs_in="process")
+def quotes_in_a_process(payload: Any) -> None:
+    raise ValueError(payload)
+
+
+@handler("typed")
+async def typed(payload: dict[str, int]) -> None:
+    """Its payload does not fit."""

@@ -165,7 +165,7 @@ S = dt.timedelta(seconds=1)
         ("45", 45 * S), ("0", 0 * S), ("1.5", 1.5 * S), ("500ms", 0.5 * S), ("5s", 5 * S),
         ("10m", 600 * S), ("1h", 3600 * S), ("2d", 172_800 * S), ("1h30m", 5400 * S),
         (" 1h 30m ", 5400 * S), ("3 min", None), ("", None), ("m", None), ("-5s", None),
-        ("5 5s", None), ("1h30", None), ("nan", None), ("inf", None), ("9d" * 2 + "999999999d", None),
+        ("5 5s", None), ("1h30", None), ("nan", None), ("inf", None), ("9d9d999999999d", None),
     ],
 )  # fmt: skip
 def test_f065_durations(text: str, length: dt.timedelta | None) -> None:
