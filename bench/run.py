@@ -67,7 +67,7 @@ def main(  # noqa: PLR0917 - click passes them by name
 ) -> None:
     """Measure batchq beside its rivals, on a server of the bench's own.
 
-    Without a NAME all workloads run, in their short form (about 40 minutes). The result is printed
+    Without a NAME all workloads run, in their short form (about 50 minutes). The result is printed
     and written as JSON, by default into bench/results. Ends with status 1 when a cell fell short.
     """
     if listing:

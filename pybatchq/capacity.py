@@ -2,7 +2,9 @@
 
 A worker runs at most `concurrency` jobs at once, and of a kind with a limit at most so many. It
 leases a little more than it can start: what it will start within `prefetch_s` at its present pace.
-Whatever has waited here for HOLD_S is handed back, as others may be free to run it.
+Jobs of a kind that is full wait here if they will start soon; the others go back, each for as long
+as it takes to come to it, and make way for other kinds. Whatever has waited here for HOLD_S is
+handed back, as others may be free to run it.
 """
 
 from __future__ import annotations
@@ -18,17 +20,37 @@ from pybatchq.handlers import Handler
 
 MAX_BATCH = 1000
 HOLD_S = 1.0
-PUT_BACK_CAP_S = 300.0
-FULL_KIND_CAP_S = 10.0
+SOON_S = 0.2
+UNKNOWN_KIND_CAP_S = 300.0
+AWAY_LEAST_S = 0.01
+AWAY_MOST_S = 10.0
 
 
 @dataclass(slots=True)
 class Limit:
-    """How many jobs of one kind, or of all process handlers, run at once."""
+    """How many jobs of one kind, or of all process handlers, run at once.
+
+    run_s: how long one takes, lately. away: how many were put back and have not come again.
+    """
 
     most: int
     busy: int = 0
     waiting: deque[Attempt] = field(default_factory=deque)
+    run_s: float = 0.1
+    away: int = 0
+
+    def may_wait(self) -> bool:
+        """Whether one more will start soon."""
+        return len(self.waiting) < self.most * (1 + SOON_S / max(self.run_s, 1e-4))
+
+    def put_back_s(self) -> float:
+        """For how long one more is put back: until its turn comes."""
+        self.away += 1
+        ahead_s = (len(self.waiting) + self.away) * self.run_s / self.most
+        return min(AWAY_MOST_S, max(AWAY_LEAST_S, ahead_s))
+
+    def took(self, seconds: float) -> None:
+        self.run_s += (seconds - self.run_s) * 0.1
 
 
 class Slots:
@@ -45,27 +67,31 @@ class Slots:
         self._ended = 0
         self._paced_at = monotonic()
 
-    def place(self, attempt: Attempt) -> Literal["start", "wait", "put_back"]:
-        """Give a leased job a slot, or a place to wait in; "put_back": its kind is full."""
+    def place(self, attempt: Attempt) -> Literal["start", "wait"] | float:
+        """Give a leased job a slot, or a place to wait in.
+
+        A number: its kind is full, so put it back for so many seconds.
+        """
         limit = self._limit(attempt.handler)
         if self.busy < self.concurrency and (limit is None or limit.busy < limit.most):
             self._take(limit)
             return "start"
         if limit is None:
             self._waiting.append(attempt)
-        elif len(limit.waiting) < limit.most:
+        elif limit.may_wait():
             limit.waiting.append(attempt)
         else:
-            return "put_back"
+            return limit.put_back_s()
         return "wait"
 
-    def ended(self, handler: Handler) -> Attempt | None:
+    def ended(self, attempt: Attempt) -> Attempt | None:
         """A job left its slot; who is to take one now."""
         self.busy -= 1
         self._ended += 1
-        limit = self._limit(handler)
+        limit = self._limit(attempt.handler)
         if limit is not None:
             limit.busy -= 1
+            limit.took(monotonic() - attempt.since)
         return self._next()
 
     def wanted(self) -> int:
@@ -89,17 +115,24 @@ class Slots:
         for limit in self._limits.values():
             yield from limit.waiting
 
-    def overdue(self) -> list[Attempt]:
-        """Those that have waited too long; they are forgotten here."""
-        limit_at = monotonic() - HOLD_S
-        found = [attempt for attempt in self.waiting() if attempt.since < limit_at]
-        for attempt in found:
-            self.forget(attempt)
+    def overdue(self) -> list[tuple[Attempt, float | None]]:
+        """Those that have waited too long, and for how many seconds to put them back.
+
+        They are forgotten here.
+        """
+        before = monotonic() - HOLD_S
+        found: list[tuple[Attempt, float | None]] = []
+        while self._waiting and self._waiting[0].since < before:
+            found.append((self._waiting.popleft(), None))
+        for limit in self._limits.values():
+            while limit.waiting and limit.waiting[0].since < before:
+                found.append((limit.waiting.popleft(), limit.put_back_s()))
         return found
 
     def overdue_in_s(self) -> float | None:
         """When `overdue` has something to tell; None while nobody waits."""
-        since = min((attempt.since for attempt in self.waiting()), default=None)
+        heads = [self._waiting, *(limit.waiting for limit in self._limits.values())]
+        since = min((waiting[0].since for waiting in heads if waiting), default=None)
         return None if since is None else max(0.0, since + HOLD_S - monotonic())
 
     def forget(self, attempt: Attempt) -> None:
@@ -127,6 +160,7 @@ class Slots:
         self.busy += 1
         if limit is not None:
             limit.busy += 1
+            limit.away = max(0, limit.away - 1)
 
     def _limit(self, handler: Handler) -> Limit | None:
         """Process handlers without a limit of their own share the processors."""
@@ -140,26 +174,14 @@ class Slots:
         return limit
 
 
-class PutBacks:
-    """How long jobs stay away that this process cannot run: each time for longer, by kind."""
+class UnknownKinds:
+    """For how long jobs are put back that no handler here is for: each time for longer, by kind."""
 
     def __init__(self) -> None:
         self._times: dict[str, int] = {}
 
-    def unknown(self, kind: str) -> tuple[float, bool]:
-        """Of a kind without a handler here: seconds, and whether it is the first time."""
-        times = self._count(kind)
-        return min(PUT_BACK_CAP_S, 2.0**times), times == 0
-
-    def full(self, kind: str) -> float:
-        """Of a kind whose limit is reached: seconds."""
-        return min(FULL_KIND_CAP_S, 0.25 * 2.0 ** self._count(kind))
-
-    def room(self, kind: str) -> None:
-        """One of this kind could start."""
-        self._times.pop(kind, None)
-
-    def _count(self, kind: str) -> int:
+    def put_back_s(self, kind: str) -> tuple[float, bool]:
+        """Seconds, and whether it is the first time."""
         times = self._times.get(kind, 0)
         self._times[kind] = min(times + 1, 16)
-        return times
+        return min(UNKNOWN_KIND_CAP_S, 2.0**times), times == 0

@@ -100,10 +100,10 @@ class Process(asyncio.Protocol):
             async with asyncio.timeout(START_WITHIN_S):
                 await self._ready
         except TimeoutError:
-            self.kill()
+            self._abandon()
             raise DiedError(f"did not start within {START_WITHIN_S:g} s") from None
         except BaseException:
-            self.kill()
+            self._abandon()
             raise
         if self.gone.done():
             raise DiedError(self.fate)
@@ -154,6 +154,11 @@ class Process(asyncio.Protocol):
         if not self._transport.is_closing():
             self._kill_group()
             self._loop.call_later(0.1, self._transport.abort)  # what it sent is read before
+
+    def _abandon(self) -> None:
+        self.kill()
+        if self._transport is None:  # whose end would be the sign to reap it
+            self._reap(0.0)
 
     def _knows(self, handler: Handler) -> bool:
         return self._kinds.get(handler.kind) is handler

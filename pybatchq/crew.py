@@ -18,7 +18,7 @@ from time import monotonic
 
 from pybatchq import attempts, endings, tracing
 from pybatchq.attempts import Attempt
-from pybatchq.capacity import PutBacks, Slots
+from pybatchq.capacity import Slots, UnknownKinds
 from pybatchq.children import Children, check
 from pybatchq.endings import Ending, Stop
 from pybatchq.handlers import Registry
@@ -56,7 +56,7 @@ class Crew:
         self._metrics = metrics
         self._wake = wake
         self._stuck = stuck
-        self._put_backs = PutBacks()
+        self._unknown = UnknownKinds()
         self._given_up: set[asyncio.Task[None]] = set()
         self._is_leaving = False
         self._is_traced = False
@@ -94,8 +94,12 @@ class Crew:
         if self._children is not None:
             await self._children.close(now=True)
 
-    def take(self, items: Iterable[WorkItem]) -> None:
-        """Leased jobs: start them, keep them until there is a slot, or hand them back."""
+    def take(self, items: Iterable[WorkItem]) -> int:
+        """Leased jobs: start them, keep them until there is a slot, or hand them back.
+
+        How many were not handed back.
+        """
+        kept = 0
         for item in items:
             handler = self._registry.by_kind.get(item.kind)
             if self._is_leaving:  # told to while the call was under way
@@ -103,12 +107,15 @@ class Crew:
             elif handler is None:
                 self._refuse(item)
             else:
-                self._place(Attempt(item, handler, Job(item, self._uuids, self._save)))
+                kept += self._place(Attempt(item, handler, Job(item, self._uuids, self._save)))
+        return kept
 
     def leave(self) -> None:
         """Take nothing more; what waits for a slot goes back at once."""
         self._is_leaving = True
-        self._hand_back(list(self.slots.waiting()))
+        for attempt in list(self.slots.waiting()):
+            self.slots.forget(attempt)
+            self._hand_back(attempt, None)
 
     def cut_short(self) -> None:
         """The grace period is over: what runs is to stop and goes back."""
@@ -117,7 +124,8 @@ class Crew:
 
     def hand_back_overdue(self) -> None:
         """Jobs that have waited for a slot for too long: others may have one."""
-        self._hand_back(self.slots.overdue())
+        for attempt, delay_s in self.slots.overdue():
+            self._hand_back(attempt, delay_s)
 
     def stop(self, attempt: Attempt, why: Stop) -> None:
         """The database says that a job is to stop, or is lost."""
@@ -153,22 +161,22 @@ class Crew:
         self._pass_on(attempt)
         self._stuck()
 
-    def _place(self, attempt: Attempt) -> None:
+    def _place(self, attempt: Attempt) -> bool:
         place = self.slots.place(attempt)
-        if place == "put_back":
-            item = attempt.item
-            self._outcomes.release(item, self._put_backs.full(item.kind))
+        if isinstance(place, float):
+            self._outcomes.release(attempt.item, place)
             self._wake()
-            return
+            return False
         self.running[attempt.item.lease_id] = attempt
         self._expect(attempt)
         if place == "start":
             self._start(attempt)
+        return True
 
     def _refuse(self, item: WorkItem) -> None:
         """A kind without a handler here: for others, and not at once again for us."""
         self._metrics.unknown_kinds += 1
-        delay_s, is_first = self._put_backs.unknown(item.kind)
+        delay_s, is_first = self._unknown.put_back_s(item.kind)
         if is_first:
             log.warning(
                 "no handler for this kind: its jobs are put back",
@@ -178,8 +186,6 @@ class Crew:
         self._wake()
 
     def _start(self, attempt: Attempt) -> None:
-        if attempt.handler.concurrency is not None:
-            self._put_backs.room(attempt.item.kind)
         attempt.started = True
         attempt.since = monotonic()
         # one task a job, and no more; kept in the attempt
@@ -199,7 +205,7 @@ class Crew:
 
     def _pass_on(self, attempt: Attempt) -> None:
         """Its slot goes to the next."""
-        following = self.slots.ended(attempt.handler)
+        following = self.slots.ended(attempt)
         if following is not None:
             self._start(following)
         self._wake()
@@ -242,17 +248,11 @@ class Crew:
                 },
             )  # fmt: skip
 
-    def _hand_back(self, waiting: list[Attempt]) -> None:
-        """Jobs that waited for a slot: untouched, for whoever has one."""
-        for attempt in waiting:
-            if self.running.pop(attempt.item.lease_id, None) is None:
-                continue
-            with contextlib.suppress(ValueError):  # forgotten there already
-                self.slots.forget(attempt)
-            is_full = attempt.handler.concurrency is not None and not self._is_leaving
-            delay_s = self._put_backs.full(attempt.item.kind) if is_full else None
-            self._outcomes.release(attempt.item, delay_s)
-            self._wake()
+    def _hand_back(self, attempt: Attempt, delay_s: float | None) -> None:
+        """A job that waited for a slot: untouched, for whoever has one."""
+        del self.running[attempt.item.lease_id]
+        self._outcomes.release(attempt.item, delay_s)
+        self._wake()
 
 
 def _nowhere(_item: WorkItem, _text: str) -> None:

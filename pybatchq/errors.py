@@ -96,8 +96,8 @@ def translate(error: psycopg.Error) -> BatchqError | None:
 
     DataError is the driver's or PostgreSQL's own refusal of a value on its way in: a NUL
     character, a number that does not fit; class 54 is a value beyond its limits: nested too deeply,
-    too long. 3F000 and 42883 are a schema that is missing or older
-    than this client.
+    too long. 3F000, 42883 and 42703 are a schema that is missing or older than this client: it
+    lacks the function, or a column of its answer.
     """
     state = error.sqlstate or ""
     message = error.diag.message_primary or str(error)
@@ -106,6 +106,7 @@ def translate(error: psycopg.Error) -> BatchqError | None:
         return kind(message, hint=error.diag.message_hint)
     if isinstance(error, psycopg.DataError) or state.startswith("54"):
         return InvalidArgumentError(message, hint=error.diag.message_hint)
-    if state in {"3F000", "42883"} and "batchq" in message:
+    is_ours = state in {"3F000", "42883"} and "batchq" in message
+    if is_ours or state == "42703":
         return VersionMismatchError(message, hint="run `batchq install` on this database")
     return None

@@ -57,7 +57,7 @@ class Policy:
             return None
         try:
             wait_s = self.backoff(attempt, error)
-        except Exception:  # noqa: BLE001  # the attempt failed anyway; its own backoff will do
+        except BaseException:  # noqa: BLE001  # the attempt failed anyway; its backoff will do
             return None
         return wait_s if isinstance(wait_s, int | float) and math.isfinite(wait_s) else None
 
@@ -99,7 +99,7 @@ class Handler:
             for hook in hooks:
                 try:
                     hook(job, error)
-                except Exception:
+                except BaseException:  # whatever it is, the work is done
                     log.exception("hook failed", extra={"kind": self.kind, "job_id": job.id})
 
     def resolve(self) -> None:

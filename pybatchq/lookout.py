@@ -15,6 +15,7 @@ from pybatchq.listen import Listener
 SAFETY_LOOK_S = 240.0
 SHORT_LOOK_S = 0.005
 REPARK_S = 0.05
+USELESS_CAP_S = 0.1
 
 
 class Lookout:
@@ -30,6 +31,7 @@ class Lookout:
         self._vain = 0  # rings in a row that led to nothing, and when the last one was
         self._vain_at = 0.0
         self._empty_looks = 0
+        self._useless_looks = 0
         self._asked_at = 0.0  # when the doorbell last answered, or was found dead
         self._unsure = 0  # looks since parking that may have missed a job
 
@@ -43,11 +45,17 @@ class Lookout:
         """A look begins; what rings from now on is for the next one."""
         self._woken, self._rung = self._rung, False
 
-    async def after(self, got: int, due_s: float | None) -> None:
-        """A look found so many jobs. due_s: until the next scheduled job is due, if any is."""
+    async def after(self, got: int, kept: int, due_s: float | None) -> None:
+        """A look found so many jobs, of which some were kept.
+
+        due_s: until the next scheduled job is due, if any is.
+        """
         if got:
             self._empty_looks = 0
-            self.look_at = 0.0  # only an empty answer is exact
+            self._useless_looks = 0 if kept else self._useless_looks + 1
+            # only an empty answer is exact; jobs we cannot run must not make this loop spin
+            wait_s = 0.0 if kept else min(USELESS_CAP_S, self._growing_s(self._useless_looks))
+            self.look_at = monotonic() + wait_s if wait_s else 0.0
             if self._listener is not None:
                 await self._listener.unpark()
             return

@@ -187,7 +187,12 @@ class Worker:
     async def __aenter__(self) -> Self:
         self._started = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self.run())
-        await asyncio.wait([self._started, self._task], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait([self._started, self._task], return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            raise
         if self._task.done():
             await self._task  # says why
         return self
@@ -227,13 +232,15 @@ class Worker:
 
         runner = threading.Thread(target=thread, name="batchq-worker")
         runner.start()
-        entered.wait()
         try:
+            entered.wait()
             if not failure:
                 yield self
         finally:
-            if self._loop is not None:
-                with contextlib.suppress(RuntimeError):  # its loop is closed
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                if self._loop is None:
+                    self.stop()
+                else:
                     self._loop.call_soon_threadsafe(self.stop)
             runner.join()
         if failure:
@@ -291,6 +298,7 @@ class Worker:
     async def _pump(self) -> None:
         while True:
             await self._until_needed()
+            self._crew.hand_back_overdue()
             if self._stopping and not self._crew.running and not self._outcomes:
                 return
             if self._stopping and monotonic() > self._stop_by + GIVE_UP_S:
@@ -348,11 +356,11 @@ class Worker:
         if answer is None:
             self._lookout.look_at = 0.0
             return
-        self._crew.take(answer.leased)
+        kept = self._crew.take(answer.leased)
         if n:
             self.metrics.leased += len(answer.leased)
             self.metrics.empty_leases += not answer.leased
-            await self._lookout.after(len(answer.leased), answer.due_s)
+            await self._lookout.after(len(answer.leased), kept, answer.due_s)
 
     def _is_stuck(self) -> None:
         """A handler was given up: its thread is lost to this process."""

@@ -23,7 +23,7 @@ LEASES = "select last_value from batchq.lease_number"
 
 
 def cases(bench: Bench) -> Iterator[Case]:
-    """On a machine of two cores the server has one of them less for each process."""
+    """Workers and server share the machine's cores, so nothing is promised."""
     jobs = bench.scale.drain_jobs
     yield Case(
         title=f"drain, {jobs:,} no-op jobs, `batchq worker --processes`",

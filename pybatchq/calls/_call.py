@@ -7,9 +7,10 @@ import inspect
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
+import msgspec
 import psycopg
 import psycopg.rows
 from psycopg.types.datetime import TimestamptzBinaryLoader
@@ -19,6 +20,7 @@ from pybatchq.errors import InvalidArgumentError, translate
 
 Connection: TypeAlias = psycopg.AsyncConnection[Any]
 Ids: TypeAlias = Sequence[int]
+S = TypeVar("S", bound=msgspec.Struct)
 
 # Where a value is sent as text and read by the server as this type.
 _SENT_AS = {
@@ -77,6 +79,20 @@ _TAKES: dict[str, tuple[type, ...]] = {
     "timestamptz": (datetime, str),
     "uuid": (UUID,),
 }
+
+
+async def records(conn: Connection, struct: type[S], function: str, /, **arguments: Any) -> list[S]:
+    """The rows of a function as structs, by the names of their fields.
+
+    A schema newer than this client may have more columns.
+    """
+    found = await rows(conn, function, select=_fields(struct), **arguments)
+    return [struct(*row) for row in found]
+
+
+@lru_cache
+def _fields(struct: type[msgspec.Struct]) -> str:
+    return ", ".join(struct.__struct_fields__)
 
 
 async def one(conn: Connection, function: str, **arguments: Any) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from pybatchq.types import (
 
 async def get_job(conn: Connection, *, job_id: int) -> JobRecord:
     """JobNotFoundError if there is none."""
-    return JobRecord(*await _call.one(conn, "get_job", job_id=job_id))
+    return (await _call.records(conn, JobRecord, "get_job", job_id=job_id))[0]
 
 
 async def list_jobs(
@@ -39,8 +39,9 @@ async def list_jobs(
     before_id: int | None = None,
 ) -> list[JobSummary]:
     """Newest first; the next page is the one before the lowest id of this one."""
-    rows = await _call.rows(
+    return await _call.records(
         conn,
+        JobSummary,
         "list_jobs",
         status=status,
         state=state,
@@ -51,27 +52,26 @@ async def list_jobs(
         n=n,
         before_id=before_id,
     )
-    return [JobSummary(*row) for row in rows]
 
 
 async def list_workers(conn: Connection, *, n: int | None = None) -> list[WorkerInfo]:
     """Those that are alive first, newest beat first."""
-    return [WorkerInfo(*row) for row in await _call.rows(conn, "list_workers", n=n)]
+    return await _call.records(conn, WorkerInfo, "list_workers", n=n)
 
 
 async def stats(conn: Connection, *, queue: str | None = None) -> list[QueueStats]:
     """QueueNotFoundError if a queue is named that was never used."""
-    return [QueueStats(*row) for row in await _call.rows(conn, "stats", queue=queue)]
+    return await _call.records(conn, QueueStats, "stats", queue=queue)
 
 
 async def version(conn: Connection) -> InstalledVersion:
     """VersionMismatchError where batchq is not installed."""
-    return InstalledVersion(*await _call.one(conn, "version"))
+    return (await _call.records(conn, InstalledVersion, "version"))[0]
 
 
 async def errors(conn: Connection) -> list[ErrorCode]:
     """The catalogue of errors."""
-    return [ErrorCode(*row) for row in await _call.rows(conn, "errors")]
+    return await _call.records(conn, ErrorCode, "errors")
 
 
 async def now(conn: Connection) -> datetime:

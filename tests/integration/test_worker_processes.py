@@ -128,7 +128,6 @@ async def test_f084_a_leaked_thread_gives_its_slot_to_others_and_its_late_result
     assert (await calls.get_job(conn, job_id=job_id)).result == b'"attempt 2"'
 
 
-# waits for `batchq worker --processes` and its exit code
 async def test_f084_under_supervision_a_process_with_a_leaked_thread_is_replaced(
     db: str, conn: Connection, tmp_path: Path
 ) -> None:
