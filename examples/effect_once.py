@@ -1,9 +1,9 @@
 """An effect that happens once, although its job may run twice: money from one account to another.
 
-A worker that hangs, or is cut off, loses its lease, and another one runs the job again. `lease_guard`
-is a transaction that commits only while the lease is still held, so what the first one had written
-is rolled back. The row in `transfer` is for the worker that dies after its commit, before it could
-say that the job is done: the next attempt finds it and moves nothing.
+A worker that hangs, or is cut off, loses its lease, and another one runs the job again. What the
+first one writes within `lease_guard` is rolled back: that transaction commits only while the lease
+is held. The row in `transfer` is for the worker that dies after its commit, before it could say
+that the job is done: the next attempt finds it and moves nothing.
 
     psql "$DATABASE_URL" -c "$(python -c 'import effect_once; print(effect_once.TABLES)')"
     batchq worker --handlers effect_once

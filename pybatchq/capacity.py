@@ -24,33 +24,38 @@ SOON_S = 0.2
 UNKNOWN_KIND_CAP_S = 300.0
 AWAY_LEAST_S = 0.01
 AWAY_MOST_S = 10.0
+AWAY_UNKNOWN_S = 0.1
 
 
 @dataclass(slots=True)
 class Limit:
     """How many jobs of one kind, or of all process handlers, run at once.
 
-    run_s: how long one takes, lately. away: how many were put back and have not come again.
+    run_s: how long one takes, lately; None before one has ended. away: how many were put back and
+    have not come again.
     """
 
     most: int
     busy: int = 0
     waiting: deque[Attempt] = field(default_factory=deque)
-    run_s: float = 0.1
+    run_s: float | None = None
     away: int = 0
 
     def may_wait(self) -> bool:
         """Whether one more will start soon."""
-        return len(self.waiting) < self.most * (1 + SOON_S / max(self.run_s, 1e-4))
+        rounds = 1 + SOON_S / max(self.run_s or SOON_S, 1e-4)
+        return len(self.waiting) < self.most * rounds
 
     def put_back_s(self) -> float:
         """For how long one more is put back: until its turn comes."""
+        if self.run_s is None:
+            return AWAY_UNKNOWN_S
         self.away += 1
         ahead_s = (len(self.waiting) + self.away) * self.run_s / self.most
         return min(AWAY_MOST_S, max(AWAY_LEAST_S, ahead_s))
 
     def took(self, seconds: float) -> None:
-        self.run_s += (seconds - self.run_s) * 0.1
+        self.run_s = seconds if self.run_s is None else self.run_s + (seconds - self.run_s) * 0.3
 
 
 class Slots:

@@ -189,7 +189,7 @@ class Crew:
         attempt.started = True
         attempt.since = monotonic()
         # one task a job, and no more; kept in the attempt
-        attempt.task = asyncio.ensure_future(self._run(attempt))
+        attempt.task = asyncio.get_running_loop().create_task(self._run(attempt))
 
     async def _run(self, attempt: Attempt) -> None:
         item = attempt.item

@@ -58,6 +58,7 @@ class Orders:
     stop: Callable[[Attempt, Stop], None]
     give_up: Callable[[Attempt], None]
     died: Callable[[BaseException], None]
+    look: Callable[[], None]
 
 
 class Heartbeat:
@@ -101,6 +102,7 @@ class Heartbeat:
         self._all_at_once = False
         self._beaten_at = 0.0
         self._answered_at = 0.0
+        self.is_failing = False  # whether the last call got no answer
         self._warn_at = STALL_S
 
     async def start(self) -> None:
@@ -334,11 +336,15 @@ class Heartbeat:
             conn = self._conn
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
-                return await function(conn)
+                answer = await function(conn)
         except (psycopg.Error, BatchqError, TimeoutError) as error:
             log.warning(
                 "heartbeat or upkeep failed",
                 extra={"error": " ".join(str(error).split()) or type(error).__name__},
             )
+            self.is_failing = True
+            self._tell(self._orders.look)  # whether its own connection still works
             await conn.close()
             return None
+        self.is_failing = False
+        return answer

@@ -72,6 +72,7 @@ class Listener:
                 self._ring()  # what happened before LISTEN was not heard
                 await self._lost.wait()
                 log.warning("doorbell lost: polling until the connection is back")
+                self._ring()  # others may be lost as well, and not know
             except psycopg.Error as error:
                 log.warning("doorbell cannot listen", extra={"error": str(error)})
             finally:

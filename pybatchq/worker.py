@@ -118,7 +118,7 @@ class Worker:
         self._heartbeat = Heartbeat(
             Connector(dsn, self.name, prepare=prepare, beside=connector),
             self._crew.running,
-            Orders(self._crew.stop, self._crew.give_up, self._heartbeat_died),
+            Orders(self._crew.stop, self._crew.give_up, self._heartbeat_died, self._ring),
             self.metrics,
             lease_for=lease_for,
             reap_every_s=reap_every_s,
@@ -149,7 +149,8 @@ class Worker:
 
     @property
     def is_connected(self) -> bool:
-        return self._exchange.is_connected
+        """Whether the database answers, as far as its connections have noticed."""
+        return self._exchange.is_connected and not self._heartbeat.is_failing
 
     @property
     def is_stopping(self) -> bool:

@@ -353,9 +353,7 @@ async def test_b12_b16_a_handler_knows_its_job_and_its_result_is_kept(
     assert msgspec.json.decode(job.result) == {"n": 5, "big": 2**60}
 
 
-async def test_the_newest_progress_is_seen_while_the_job_runs(
-    db: str, conn: Connection
-) -> None:
+async def test_the_newest_progress_is_seen_while_the_job_runs(db: str, conn: Connection) -> None:
     registry = Registry()
     gate = Gate(registry)
     job_id = await calls.enqueue(conn, "gate")

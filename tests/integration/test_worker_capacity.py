@@ -67,8 +67,8 @@ async def test_b02_limits_of_kinds_hold_and_the_others_have_the_rest(
 ) -> None:
     registry = Registry()
     crowd = Crowd(registry)
-    crowd.kind("two", ms=15, concurrency=2)
-    crowd.thread_kind("three", ms=15, concurrency=3)
+    crowd.kind("two", ms=60, concurrency=2)
+    crowd.thread_kind("three", ms=60, concurrency=3)
     crowd.kind("free", ms=15)
     jobs = [{"kind": kind} for kind in ("two", "three", "free", "free") * 25]
     await calls.enqueue_many(conn, jobs=jobs)
@@ -78,7 +78,6 @@ async def test_b02_limits_of_kinds_hold_and_the_others_have_the_rest(
     assert {job.attempts for job in await calls.list_jobs(conn, n=200)} == {1}
 
 
-# waits for put-backs of a full kind that do not starve it
 async def test_a_full_kind_at_the_head_of_the_queue_starves_neither_others_nor_itself(
     db: str, conn: Connection
 ) -> None:
@@ -100,6 +99,27 @@ async def test_a_full_kind_at_the_head_of_the_queue_starves_neither_others_nor_i
     assert {job.attempts for job in await calls.list_jobs(conn, n=200)} == {1}
 
 
+# waits for useless looks that skim more at a time
+async def test_many_of_a_full_kind_in_front_hold_others_up_only_shortly_and_cost_little(
+    db: str, conn: Connection
+) -> None:
+    registry = Registry()
+    crowd = Crowd(registry)
+    crowd.kind("one", ms=60_000, concurrency=1)
+    crowd.kind("quick", ms=1)
+    await calls.enqueue_many(conn, jobs=[{"kind": "one"}] * 1000)
+    await calls.enqueue_many(conn, jobs=[{"kind": "quick"}] * 40)
+
+    async def quick_are_done() -> bool:
+        return (await statuses(conn)).get("completed") == 40
+
+    async with working(db, registry, concurrency=4) as worker:
+        await until(quick_are_done, within_s=5)
+        leases = worker.metrics.leases
+        await asyncio.sleep(1)
+        assert worker.metrics.leases - leases <= 30  # it does not spin on what it cannot run
+
+
 async def test_queues_are_served_by_their_weights(db: str, conn: Connection) -> None:
     for queue in ("a", "b", "c"):
         await calls.enqueue_many(conn, jobs=[{"kind": "ledger", "queue": queue}] * 300)
@@ -110,7 +130,7 @@ async def test_queues_are_served_by_their_weights(db: str, conn: Connection) -> 
             await until(lambda: has_run(ledger, 300))
         runs = (await ledger.runs())[:300]
         assert await statuses(conn) != {"completed": 900}
-    queue_of = {}
+    queue_of: dict[int, str] = {}
     for queue in weights:
         queue_of |= {job.id: queue for job in await calls.list_jobs(conn, queue=queue, n=500)}
     served = Counter(queue_of[run.job_id] for run in runs)
@@ -212,10 +232,9 @@ async def is_true(value: bool) -> bool:
 
 async def has_leased(conn: Connection, count: int) -> bool:
     cursor = await conn.execute("select count(*) from batchq.leased")
-    return (await cursor.fetchall())[0][0] == count
+    return bool((await cursor.fetchall())[0][0] == count)
 
 
-# waits for overdue jobs to be handed back by a busy worker, too
 async def test_what_waits_for_a_full_kind_is_handed_back_though_others_keep_the_worker_busy(
     db: str, connect: Connect
 ) -> None:

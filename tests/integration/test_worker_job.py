@@ -292,9 +292,7 @@ async def test_fields_of_a_jobs_log_are_there_for_any_handler_of_logging(
 SECRET = "s3cr3t"
 
 
-async def test_payloads_are_never_in_the_log(
-    db: str, conn: Connection, tmp_path: Path
-) -> None:
+async def test_payloads_are_never_in_the_log(db: str, conn: Connection, tmp_path: Path) -> None:
     """Whatever becomes of the job, and although handlers quote them in their errors."""
     kinds = ("says", "quotes", "quotes in a thread", "quotes in a process", "typed", "nobody's")
     async with worker_process(

@@ -26,7 +26,7 @@ class Process:
     """One `batchq worker` and what it wrote. settings: variables beside its options."""
 
     def __init__(
-        self, dsn: str | None, log: Path, *options: str, cwd: Path = ROOT, **settings: str
+        self, dsn: str | None, log: Path, *options: str, cwd: Path | str = ROOT, **settings: str
     ) -> None:
         self._log = log
         command = [sys.executable, "-m", "pybatchq", "worker", *options]
@@ -73,7 +73,7 @@ class Process:
 
 @contextlib.contextmanager
 def process(
-    dsn: str | None, log: Path, *options: str, cwd: Path = ROOT, **settings: str
+    dsn: str | None, log: Path, *options: str, cwd: Path | str = ROOT, **settings: str
 ) -> Iterator[Process]:
     """A worker process that is gone at the end, whatever happens."""
     started = Process(dsn, log, *options, cwd=cwd, **settings)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import itertools
 from typing import Any
 
 import pytest
 
 from pybatchq import capacity
 from pybatchq.attempts import Attempt
-from pybatchq.capacity import FULL_KIND_CAP_S, HOLD_S, MAX_BATCH, PUT_BACK_CAP_S, PutBacks, Slots
+from pybatchq.capacity import (
+    AWAY_LEAST_S,
+    AWAY_MOST_S,
+    HOLD_S,
+    MAX_BATCH,
+    UNKNOWN_KIND_CAP_S,
+    Slots,
+    UnknownKinds,
+)
 from pybatchq.handlers import Registry, RunsIn
 from pybatchq.job import Job
 from pybatchq.types import JobId, LeaseId, WorkItem
@@ -87,20 +95,95 @@ def test_b02_a_job_starts_while_there_is_a_slot_and_then_waits_its_turn(made: Ma
     places = [some.place(attempt) for attempt in (first, second, third, fourth)]
     assert places == ["start", "start", "wait", "wait"]
     assert (some.busy, list(some.waiting())) == (2, [third, fourth])
-    assert some.ended(second.handler) is third
-    assert some.ended(first.handler) is fourth
-    assert some.ended(third.handler) is None
+    assert some.ended(second) is third
+    assert some.ended(first) is fourth
+    assert some.ended(third) is None
     assert (some.busy, list(some.waiting())) == (1, [])
 
 
-def test_a_kind_with_a_limit_starts_no_more_keeps_as_many_and_puts_the_rest_back(
-    made: Made,
-) -> None:
+def put_backs(places: list[Any]) -> list[float]:
+    return [place for place in places if isinstance(place, float)]
+
+
+def test_a_kind_with_a_limit_starts_no_more_and_leaves_the_rest_to_others(made: Made) -> None:
     some = slots(10)
-    places = Counter(some.place(made("two")) for _ in range(7))
-    assert places == {"start": 2, "wait": 2, "put_back": 3}
+    places = [some.place(made("two")) for _ in range(50)]
+    assert places[:2] == ["start"] * 2
+    assert "start" not in places[2:]
+    assert 2 <= places.count("wait") <= 20
+    assert len(put_backs(places)) == 48 - places.count("wait")
     assert some.busy == 2
-    assert [some.place(made()) for _ in range(8)] == ["start"] * 8  # others have the rest
+    assert [some.place(made()) for _ in range(8)] == ["start"] * 8
+
+
+def run_one(some: Slots, made: Made, clock: Clock, seconds: float) -> None:
+    """A job of the kind with two slots, from start to end, so that its time is known."""
+    attempt = made("two")
+    assert some.place(attempt) == "start"
+    clock.pass_(seconds)
+    some.ended(attempt)
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.5, 2.0])
+def test_each_that_is_put_back_stays_away_until_it_is_its_turn(
+    made: Made, clock: Clock, seconds: float
+) -> None:
+    """What is put back comes again at the pace of its kind, so that it is never without work."""
+    some = slots(10)
+    for _ in range(100):
+        run_one(some, made, clock, seconds)
+    places = [some.place(made("two")) for _ in range(500)]
+    away = put_backs(places)
+    assert away == sorted(away)
+    assert away[0] == pytest.approx((places.count("wait") + 1) * seconds / 2, rel=0.1)
+    gaps = [b - a for a, b in itertools.pairwise(away) if b < AWAY_MOST_S]
+    assert gaps == [pytest.approx(seconds / 2, rel=0.1)] * len(gaps)
+    assert max(away) <= AWAY_MOST_S
+
+
+def test_few_wait_here_of_a_kind_that_takes_long_and_many_of_one_that_is_quick(
+    made: Made, clock: Clock
+) -> None:
+    waits = []
+    for seconds in (0.001, 0.1, 5.0):
+        some = slots(10)
+        for _ in range(100):
+            run_one(some, made, clock, seconds)
+        waits.append([some.place(made("two")) for _ in range(1000)].count("wait"))
+        # about what will start before others could do better
+        assert waits[-1] * seconds / 2 < 0.5 or waits[-1] <= 3
+    assert waits[0] > waits[1] > waits[2] >= 1
+
+
+def test_those_that_come_again_and_start_are_away_no_more(made: Made, clock: Clock) -> None:
+    some = slots(10)
+    for _ in range(100):
+        run_one(some, made, clock, 1.0)
+    attempts = [made("two") for _ in range(20)]
+    places = [some.place(attempt) for attempt in attempts]
+    running = attempts[:2]
+    while running:  # and then those that wait
+        running[0].since = clock.now
+        clock.pass_(1.0)
+        following = some.ended(running.pop(0))
+        running += [] if following is None else [following]
+    for _ in put_backs(places):
+        run_one(some, made, clock, 1.0)
+    assert put_backs([some.place(made("two")) for _ in range(20)]) == pytest.approx(
+        put_backs(places), rel=0.01
+    )
+
+
+def test_the_shortest_and_the_longest_time_away_are_bounded(made: Made, clock: Clock) -> None:
+    some = slots(10)
+    for _ in range(200):
+        run_one(some, made, clock, 0.0)
+    away = put_backs([some.place(made("two")) for _ in range(10_000)])
+    assert away[0] == AWAY_LEAST_S
+    slow = slots(10)
+    for _ in range(100):
+        run_one(slow, made, clock, 3600.0)
+    assert set(put_backs([slow.place(made("two")) for _ in range(20)])) == {AWAY_MOST_S}
 
 
 def test_who_waits_for_a_full_kind_is_passed_by_others_until_that_kind_has_room(
@@ -111,8 +194,8 @@ def test_who_waits_for_a_full_kind_is_passed_by_others_until_that_kind_has_room(
     limited, plain = made("two"), made()
     assert [some.place(attempt) for attempt in running] == ["start"] * 3
     assert [some.place(limited), some.place(plain)] == ["wait", "wait"]
-    assert some.ended(running[2].handler) is plain
-    assert some.ended(running[0].handler) is limited
+    assert some.ended(running[2]) is plain
+    assert some.ended(running[0]) is limited
 
 
 def test_a13_of_those_that_may_run_the_one_that_was_leased_first_is_next(made: Made) -> None:
@@ -121,9 +204,9 @@ def test_a13_of_those_that_may_run_the_one_that_was_leased_first_is_next(made: M
     waiting = [made("one process"), made("two"), made()]
     assert [some.place(attempt) for attempt in running] == ["start"] * 2
     assert [some.place(attempt) for attempt in waiting] == ["wait"] * 3
-    assert some.ended(running[0].handler) is waiting[1]
-    assert some.ended(waiting[1].handler) is waiting[2]
-    assert some.ended(running[1].handler) is waiting[0]
+    assert some.ended(running[0]) is waiting[1]
+    assert some.ended(waiting[1]) is waiting[2]
+    assert some.ended(running[1]) is waiting[0]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +228,7 @@ def test_process_handlers_share_the_processors_unless_they_have_a_limit(
 def test_half_of_the_slots_are_asked_for_at_once(made: Made) -> None:
     for concurrency, wanted in ((1, [1, 0]), (2, [1, 1, 0]), (5, [3, 2, 0]), (10, [5, 5, 0])):
         some = slots(concurrency)
-        asked = []
+        asked: list[int] = []
         while not asked or asked[-1]:
             asked.append(some.wanted())
             for _ in range(asked[-1]):
@@ -163,7 +246,7 @@ def work(some: Slots, made: Made, clock: Clock, jobs: int, seconds: float) -> No
     for _ in range(jobs):
         attempt = made()
         assert some.place(attempt) == "start"
-        some.ended(attempt.handler)
+        some.ended(attempt)
     clock.pass_(seconds)
     some.measure()
 
@@ -219,10 +302,13 @@ def test_who_waits_for_too_long_is_overdue_once(made: Made, clock: Clock) -> Non
     assert some.overdue() == []
     clock.pass_(HOLD_S - 0.4 + 0.01)
     assert some.overdue_in_s() == 0
-    assert some.overdue() == [early, limited]
+    (first, at_once), (second, later) = some.overdue()
+    assert (first, at_once, second) == (early, None, limited)
+    assert later is not None  # its kind is full here, and others may have it first
+    assert later > 0
     assert list(some.waiting()) == [late]
     assert some.overdue() == []
-    assert some.ended(early.handler) is late
+    assert some.ended(early) is late
 
 
 def test_who_is_forgotten_does_not_start(made: Made) -> None:
@@ -234,30 +320,19 @@ def test_who_is_forgotten_does_not_start(made: Made) -> None:
     some.forget(limited)
     with pytest.raises(ValueError, match="not in deque"):
         some.forget(limited)
-    assert some.ended(running.handler) is last
+    assert some.ended(running) is last
 
 
 def test_f079_a_kind_nobody_knows_stays_away_for_longer_each_time() -> None:
-    backs = PutBacks()
-    waits = [backs.unknown("new") for _ in range(20)]
+    unknown = UnknownKinds()
+    waits = [unknown.put_back_s("new") for _ in range(20)]
     assert waits[0] == (1.0, True)
     assert not any(is_first for _, is_first in waits[1:])
     seconds = [wait for wait, _ in waits]
     assert seconds[:4] == [1, 2, 4, 8]
     assert seconds == sorted(seconds)
-    assert seconds[-1] == PUT_BACK_CAP_S
-    assert backs.unknown("another") == (1.0, True)
-
-
-def test_a_full_kind_stays_away_for_longer_until_one_could_start() -> None:
-    backs = PutBacks()
-    waits = [backs.full("k") for _ in range(12)]
-    assert waits[:3] == [0.25, 0.5, 1.0]
-    assert waits == sorted(waits)
-    assert waits[-1] == FULL_KIND_CAP_S
-    backs.room("k")
-    assert backs.full("k") == 0.25
-    backs.room("never seen")
+    assert seconds[-1] == UNKNOWN_KIND_CAP_S
+    assert unknown.put_back_s("another") == (1.0, True)
 
 
 @pytest.mark.parametrize("runs_in", ["loop", "thread"])
