@@ -21,41 +21,54 @@ from pybatchq.handlers import Handler
 MAX_BATCH = 1000
 HOLD_S = 1.0
 SOON_S = 0.2
+STARTING_S = 0.5
+LOOK_BEHIND = 200
 UNKNOWN_KIND_CAP_S = 300.0
 AWAY_LEAST_S = 0.01
 AWAY_MOST_S = 10.0
-AWAY_UNKNOWN_S = 0.1
 
 
 @dataclass(slots=True)
 class Limit:
     """How many jobs of one kind, or of all process handlers, run at once.
 
-    run_s: how long one takes, lately; None before one has ended. away: how many were put back and
-    have not come again.
+    run_s: how long one takes, lately. moved_at: when one last started or ended. away: how many were
+    put back and have not come again.
     """
 
     most: int
     busy: int = 0
     waiting: deque[Attempt] = field(default_factory=deque)
-    run_s: float | None = None
+    run_s: float = 0.0
+    moved_at: float = field(default_factory=monotonic)
     away: int = 0
 
     def may_wait(self) -> bool:
         """Whether one more will start soon."""
-        rounds = 1 + SOON_S / max(self.run_s or SOON_S, 1e-4)
-        return len(self.waiting) < self.most * rounds
+        return len(self.waiting) < min(MAX_BATCH, self.most * (1 + SOON_S / self._turn_s()))
 
     def put_back_s(self) -> float:
         """For how long one more is put back: until its turn comes."""
-        if self.run_s is None:
-            return AWAY_UNKNOWN_S
         self.away += 1
-        ahead_s = (len(self.waiting) + self.away) * self.run_s / self.most
+        ahead_s = (len(self.waiting) + self.away) * self._turn_s() / self.most
         return min(AWAY_MOST_S, max(AWAY_LEAST_S, ahead_s))
 
-    def took(self, seconds: float) -> None:
-        self.run_s = seconds if self.run_s is None else self.run_s + (seconds - self.run_s) * 0.3
+    def starts(self) -> None:
+        self.busy += 1
+        self.moved_at = monotonic()
+        self.away = max(0, self.away - 1)
+
+    def ends(self, seconds: float) -> None:
+        self.busy -= 1
+        self.moved_at = monotonic()
+        self.run_s = self.run_s + (seconds - self.run_s) * 0.3 if self.run_s else seconds
+
+    def _turn_s(self) -> float:
+        """How long one takes: as lately, unless the present ones take longer.
+
+        A process takes a while to start; until then nothing is known, and jobs wait.
+        """
+        return max(self.run_s, (monotonic() - self.moved_at - STARTING_S) / 2, 1e-4)
 
 
 class Slots:
@@ -95,15 +108,18 @@ class Slots:
         self._ended += 1
         limit = self._limit(attempt.handler)
         if limit is not None:
-            limit.busy -= 1
-            limit.took(monotonic() - attempt.since)
+            limit.ends(monotonic() - attempt.since)
         return self._next()
 
-    def wanted(self) -> int:
-        """How many jobs to lease now: half of the slots a turn, so that handlers run meanwhile."""
+    def wanted(self, useless: int = 0) -> int:
+        """How many jobs to lease now: half of the slots a turn, so that handlers run meanwhile.
+
+        useless: looks in a row that found only jobs of full kinds: look behind them.
+        """
         ahead = min(MAX_BATCH, int(self._pace * self._prefetch_s))
         room = self.concurrency - self.busy - len(self._waiting) + ahead
-        return max(0, min(room, max((self.concurrency + 1) // 2, ahead), MAX_BATCH))
+        wanted = max(0, min(room, max((self.concurrency + 1) // 2, ahead), MAX_BATCH))
+        return min(wanted << min(useless, 7), max(wanted, LOOK_BEHIND))
 
     def measure(self) -> None:
         """Note the pace; called now and then."""
@@ -164,8 +180,7 @@ class Slots:
     def _take(self, limit: Limit | None) -> None:
         self.busy += 1
         if limit is not None:
-            limit.busy += 1
-            limit.away = max(0, limit.away - 1)
+            limit.starts()
 
     def _limit(self, handler: Handler) -> Limit | None:
         """Process handlers without a limit of their own share the processors."""

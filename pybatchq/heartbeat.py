@@ -120,6 +120,7 @@ class Heartbeat:
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 self._loop.call_soon_threadsafe(self._end.set)
             await self._over
+            self._thread.join(CALL_TIMEOUT_S)  # it has nothing left to do
 
     def expect(self, attempt: Attempt) -> None:
         """A job has come. Its first beat may be due before the thread wakes by itself."""

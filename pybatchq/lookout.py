@@ -31,7 +31,7 @@ class Lookout:
         self._vain = 0  # rings in a row that led to nothing, and when the last one was
         self._vain_at = 0.0
         self._empty_looks = 0
-        self._useless_looks = 0
+        self.useless = 0  # looks in a row that found only what cannot run here now
         self._asked_at = 0.0  # when the doorbell last answered, or was found dead
         self._unsure = 0  # looks since parking that may have missed a job
 
@@ -52,9 +52,9 @@ class Lookout:
         """
         if got:
             self._empty_looks = 0
-            self._useless_looks = 0 if kept else self._useless_looks + 1
+            self.useless = 0 if kept else self.useless + 1
             # only an empty answer is exact; jobs we cannot run must not make this loop spin
-            wait_s = 0.0 if kept else min(USELESS_CAP_S, self._growing_s(self._useless_looks))
+            wait_s = 0.0 if kept else min(USELESS_CAP_S, self._growing_s(self.useless))
             self.look_at = monotonic() + wait_s if wait_s else 0.0
             if self._listener is not None:
                 await self._listener.unpark()

@@ -317,7 +317,7 @@ class Worker:
         """How many jobs to ask for now."""
         if self._stopping or monotonic() < self._lookout.look_at:
             return 0
-        return self._slots.wanted()
+        return self._slots.wanted(self._lookout.useless)
 
     async def _until_needed(self) -> None:
         """Wait until there is an outcome to hand in or a reason to look for jobs."""

@@ -1,4 +1,4 @@
-"""Workers behind a real PgBouncer, in both of its modes that matter."""
+"""Workers behind a real PgBouncer, in both of its modes that matter, and behind a silent proxy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from pybatchq.testing import Ledger
 from tests.conftest import Connection
 from tests.support.pgbouncer import Mode, Pooler, pooler
 from tests.support.processes import worker_process
-from tests.support.working import all_completed, ended, kill_sessions, until, working
+from tests.support.proxy import Proxy
+from tests.support.working import Calls, all_completed, ended, kill_sessions, until, working
 
 BAD_KINDS = "tests.support.worker_kinds"
 NEVER_POLLS: dict[str, Any] = {"poll_s": 60.0, "reap_every_s": 60.0}
@@ -94,11 +95,22 @@ async def nothing(found: Any) -> bool:
 
 
 async def test_f041_no_listening_session_is_left_in_the_pool(
-    db: str, sharing: Pooler, caplog: pytest.LogCaptureFixture
+    sharing: Pooler, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A pooled session that listens would ring for whoever uses it next."""
-    async with working(sharing.dsn, testing.registry()):
-        await until(lambda: has_logged(caplog, DEAF))
+    """One that listens would ring for whoever uses it next. Others keep the pool busy meanwhile."""
+
+    async def use() -> None:
+        async with client(sharing) as conn:
+            while True:
+                await conn.execute("select 1")
+
+    async with asyncio.TaskGroup() as others:
+        busy = [others.create_task(use()) for _ in range(4)]
+        for number in range(3):
+            async with working(sharing.dsn, testing.registry()):
+                await until(lambda: has_logged(caplog, DEAF, number + 1))  # noqa: B023
+        for task in busy:
+            task.cancel()
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(3):  # one transaction each, so that these are all of the pool's sessions
             conn = await stack.enter_async_context(client(sharing))
@@ -107,8 +119,8 @@ async def test_f041_no_listening_session_is_left_in_the_pool(
             assert await cursor.fetchall() == []
 
 
-async def has_logged(caplog: pytest.LogCaptureFixture, message: str) -> bool:
-    return any(record.message == message for record in caplog.records)
+async def has_logged(caplog: pytest.LogCaptureFixture, message: str, times: int) -> bool:
+    return [record.message for record in caplog.records].count(message) == times
 
 
 async def test_f039_a_direct_address_for_listening_gives_the_doorbell_back(
@@ -216,3 +228,51 @@ async def test_f041_a74_it_is_installed_and_kept_up_through_transaction_pooling(
                 await calls.maintain(one)
                 await calls.reap(other)
                 assert await shared_locks(direct) == []
+
+
+async def test_f032_connections_that_fall_silent_are_found_out_and_replaced(
+    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing closes them and the kernel finds nothing wrong: only an answer tells.
+
+    What takes half a second here takes ten at most in production, and psycopg then waits five more
+    for its cancellation to be confirmed: one connection after another, that is 35 s.
+    """
+    real = psycopg.waiting.wait_async
+
+    async def impatient(*arguments: Any, **options: Any) -> Any:
+        if options.get("timeout") is not None:
+            options["timeout"] = min(options["timeout"], 0.2)
+        return await real(*arguments, **options)
+
+    async def sleeps() -> bool:
+        looks = {"settle_and_lease", "park", "bell_pending"}
+        last = max(at for at, function in spy.seen if function in looks)
+        return last < time.monotonic() - 0.15 and await is_parked(conn)
+
+    spy = Calls(monkeypatch)
+    monkeypatch.setattr("psycopg.waiting.wait_async", impatient)
+    monkeypatch.setattr("pybatchq.heartbeat.CALL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("pybatchq.listen.CALL_TIMEOUT_S", 0.5)
+    registry = testing.registry()
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @registry.handler("gate")
+    async def gate(_payload: Any) -> None:
+        started.set()
+        await go_on.wait()
+
+    async with (
+        Proxy(db).running() as proxy,
+        working(proxy.dsn, registry, lease_timeout_s=0.5, poll_s=60, lease_s=30),
+    ):
+        running = await calls.enqueue(conn, "gate")
+        await started.wait()
+        await until(sleeps)
+        assert proxy.silence() >= 3
+        waiting = await calls.enqueue(conn, "noop")  # this ring is not heard
+        await ended(conn, waiting, within_s=8)
+        assert proxy.silence() > 0  # once more, with a result to hand in
+        go_on.set()
+        assert (await ended(conn, running, within_s=8)).attempts == 1
+        await until(lambda: is_parked(conn))

@@ -105,8 +105,12 @@ def put_backs(places: list[Any]) -> list[float]:
     return [place for place in places if isinstance(place, float)]
 
 
-def test_a_kind_with_a_limit_starts_no_more_and_leaves_the_rest_to_others(made: Made) -> None:
+def test_a_kind_with_a_limit_starts_no_more_and_leaves_the_rest_to_others(
+    made: Made, clock: Clock
+) -> None:
     some = slots(10)
+    for _ in range(20):
+        run_one(some, made, clock, 0.1)
     places = [some.place(made("two")) for _ in range(50)]
     assert places[:2] == ["start"] * 2
     assert "start" not in places[2:]
@@ -178,12 +182,24 @@ def test_the_shortest_and_the_longest_time_away_are_bounded(made: Made, clock: C
     some = slots(10)
     for _ in range(200):
         run_one(some, made, clock, 0.0)
-    away = put_backs([some.place(made("two")) for _ in range(10_000)])
-    assert away[0] == AWAY_LEAST_S
+    places = [some.place(made("two")) for _ in range(10_000)]
+    assert places.count("wait") == MAX_BATCH
+    assert AWAY_LEAST_S <= min(put_backs(places)) <= max(put_backs(places)) <= AWAY_MOST_S
     slow = slots(10)
     for _ in range(100):
         run_one(slow, made, clock, 3600.0)
     assert set(put_backs([slow.place(made("two")) for _ in range(20)])) == {AWAY_MOST_S}
+
+
+def test_before_anything_is_known_of_a_kind_its_jobs_wait_and_then_stay_away_for_longer(
+    made: Made, clock: Clock
+) -> None:
+    """A process needs a moment to start; a job that then goes on and on tells that it is slow."""
+    some = slots(10)
+    places = [some.place(made("two")) for _ in range(102)]
+    assert places == ["start"] * 2 + ["wait"] * 100
+    clock.pass_(3.0)
+    assert [some.place(made("two")) for _ in range(2)] == pytest.approx([10.0, 10.0])
 
 
 def test_who_waits_for_a_full_kind_is_passed_by_others_until_that_kind_has_room(
