@@ -80,7 +80,7 @@ class Fleet:
 
         await until(are_taken_back)
         frozen.signal(signal.SIGCONT)
-        await frozen.logged("outcome refused: the lease was lost")
+        await frozen.logged("the lease was lost")
 
     def _name(self, number: int) -> int:
         return int(self.workers[number]._log.name.removeprefix("w"))

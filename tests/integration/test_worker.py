@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from pybatchq import calls, testing
-from pybatchq.errors import InvalidArgumentError, LeaseLostError, PermanentError, RetryIn, Snooze
+from pybatchq.errors import InvalidArgumentError, PermanentError, RetryIn, Snooze
 from pybatchq.handlers import Registry
 from pybatchq.job import Job
 from pybatchq.testing import Ledger

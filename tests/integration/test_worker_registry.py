@@ -150,7 +150,7 @@ async def test_f006_f011_a_forgotten_worker_keeps_its_jobs_and_its_dead_jobs_com
     async with Ledger(db) as ledger, working(db, testing.registry(ledger), lease_s=0.6):
         await listed(conn, 1)
         await conn.execute("delete from batchq.worker")
-        long = await calls.enqueue(conn, "ledger", {"ms": 1500})
+        long = await calls.enqueue(conn, "ledger", {"ms": 800})
         assert (await ended(conn, orphan)).attempts == 2
         assert (await ended(conn, long)).attempts == 1
 

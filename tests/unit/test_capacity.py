@@ -105,27 +105,38 @@ def put_backs(places: list[Any]) -> list[float]:
     return [place for place in places if isinstance(place, float)]
 
 
-def test_a_kind_with_a_limit_starts_no_more_and_leaves_the_rest_to_others(
-    made: Made, clock: Clock
-) -> None:
-    some = slots(10)
-    for _ in range(20):
-        run_one(some, made, clock, 0.1)
-    places = [some.place(made("two")) for _ in range(50)]
-    assert places[:2] == ["start"] * 2
-    assert "start" not in places[2:]
-    assert 2 <= places.count("wait") <= 20
-    assert len(put_backs(places)) == 48 - places.count("wait")
-    assert some.busy == 2
-    assert [some.place(made()) for _ in range(8)] == ["start"] * 8
-
-
 def run_one(some: Slots, made: Made, clock: Clock, seconds: float) -> None:
     """A job of the kind with two slots, from start to end, so that its time is known."""
     attempt = made("two")
     assert some.place(attempt) == "start"
     clock.pass_(seconds)
     some.ended(attempt)
+
+
+def test_a_kind_with_a_limit_starts_no_more_and_leaves_the_rest_to_others(
+    made: Made, clock: Clock
+) -> None:
+    some = slots(10)
+    run_one(some, made, clock, 1.0)
+    places = [some.place(made("two")) for _ in range(50)]
+    assert places[:2] == ["start"] * 2
+    assert "start" not in places[2:]
+    assert 1 <= places.count("wait") <= 5
+    assert len(put_backs(places)) == 48 - places.count("wait")
+    assert some.busy == 2
+    assert [some.place(made()) for _ in range(8)] == ["start"] * 8
+
+
+def test_nothing_is_put_back_before_it_is_known_that_a_kind_takes_long(
+    made: Made, clock: Clock
+) -> None:
+    """A process takes a while to start, and then it may be quick."""
+    some = slots(10)
+    places = [some.place(made("process")) for _ in range(100)]
+    assert places == ["start"] * 2 + ["wait"] * 98
+    clock.pass_(10.0)  # none of them has ended
+    (away,) = put_backs([some.place(made("process"))])
+    assert away > 1
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.5, 2.0])
@@ -254,6 +265,19 @@ def test_half_of_the_slots_are_asked_for_at_once(made: Made) -> None:
 
 def test_no_more_is_asked_for_than_a_call_may_lease() -> None:
     assert slots(10_000).wanted() == MAX_BATCH
+    assert slots(10_000).wanted(useless=100) == MAX_BATCH
+
+
+def test_looks_that_find_only_what_cannot_run_look_further_each_time(made: Made) -> None:
+    some = slots(4)
+    looks = [some.wanted(useless) for useless in range(12)]
+    assert looks == sorted(looks)
+    assert looks[0] == 2
+    assert looks[1] > 2
+    assert 100 <= looks[-1] <= MAX_BATCH
+    for _ in range(4):
+        some.place(made())
+    assert some.wanted(useless=12) == 0  # there is no slot for what it may find
 
 
 def work(some: Slots, made: Made, clock: Clock, jobs: int, seconds: float) -> None:
