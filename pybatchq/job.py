@@ -124,6 +124,7 @@ class Job:
         With a psycopg.Connection it is `with`. At the end of the block, before the commit, the
         lease is verified and held: if it is another's by now, LeaseLostError, and nothing is
         written. Until then it is not held, so that a worker that hangs in here can be replaced.
+        Not together with calls.complete, which verifies the lease itself and ends it.
         """
         return LeaseGuard(conn, self)
 

@@ -22,7 +22,7 @@ from pybatchq.connections import Connector, Pauses
 CALL_TIMEOUT_S = 2.0
 CANCELLED = b"cancel"
 HEARD_WITHIN_S = 1.0
-TRIES = 3
+TRIES = 20
 R = TypeVar("R")
 
 log = logging.getLogger("pybatchq")

@@ -232,9 +232,10 @@ def test_b08_an_error_of_a_program_with_a_worker_in_a_thread_comes_out(db: str) 
 
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
 from pybatchq import Worker
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 with Worker(sys.argv[1]).in_thread():
     print("entered", flush=True)
     time.sleep(60)
