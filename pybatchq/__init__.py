@@ -5,10 +5,10 @@ Working:                                   @pybatchq.handler("send_email"), pyba
 Everything else:                           pybatchq.calls, one async function an SQL function
 """
 
-from pybatchq.calls import enqueue, enqueue_many
 from pybatchq.errors import BatchqError, Cancelled, LeaseLostError, PermanentError, RetryIn, Snooze
 from pybatchq.handlers import Registry, handler
 from pybatchq.job import Job
+from pybatchq.produce import enqueue, enqueue_many
 from pybatchq.worker import Worker
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`python -m pybatchq` is the command `batchq`; without arguments the variable MODE chooses one."""
+"""`python -m pybatchq` is the command `batchq`; without arguments the variable MODE chooses one, or api."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 
 from pybatchq.cli import main
 
-MODES = ("worker",)
+MODES = ("api", "worker")
 
 
 def chosen() -> list[str] | None:
     """The arguments that MODE stands for; None: those of the command line."""
-    mode = os.environ.get("MODE", "").strip()
-    if len(sys.argv) > 1 or not mode:
+    if len(sys.argv) > 1:
         return None
+    mode = os.environ.get("MODE", "").strip() or "api"
     if mode not in MODES:
         print(f"batchq: MODE is {mode!r}; allowed: {', '.join(MODES)}", file=sys.stderr)
         sys.exit(2)

@@ -19,7 +19,7 @@ from pybatchq.attempts import Attempt
 from pybatchq.child_process import DiedError, Process, parent_main
 from pybatchq.connections import Pauses
 from pybatchq.endings import Ending
-from pybatchq.handlers import Handler
+from pybatchq.handlers import Handler, HandlerError
 from pybatchq.job import SaveProgress
 
 LOOK_EVERY_S = 1.0
@@ -43,9 +43,9 @@ def _reference(handler: Handler) -> bytes:
     try:
         reference = child.pickled(handler)
     except Exception as error:
-        raise TypeError(f"{trouble}: {error}") from error
+        raise HandlerError(f"{trouble}: {error}") from error
     if b"__main__" in reference and parent_main() is None:
-        raise TypeError(f"{trouble}: this program is no file that a process could import")
+        raise HandlerError(f"{trouble}: this program is no file that a process could import")
     return reference
 
 

@@ -1,4 +1,4 @@
-"""Connections of a worker: opened with patience, replaced when they are lost."""
+"""Connections of a process: opened with patience, replaced when they are lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ LONG_PAUSE_S = 10.0
 # Short pauses for about 20 s: whoever restarts a server wants its workers back at once. And never
 # more than 20 attempts in a minute.
 SHORT_PAUSES = 15
-MIGRATION = 2
+TELL_EVERY_S = 10.0
+REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "not permitted")
+MIGRATION = 3
 # A peer that vanished without a word is noticed within 25 s, also by a socket nobody writes to.
 KEEPALIVE: dict[str, str] = {
     "keepalives_idle": "10",
@@ -65,12 +67,14 @@ class Connector:
         *,
         prepare: bool | None = None,
         beside: Connector | None = None,
+        program: str = "batchq-worker",
     ) -> None:
         """prepare: use prepared statements; None: unless there is a pooler in between."""
         self._dsn = dsn
         self._name = name
         self._prepare = prepare
         self._beside = beside
+        self._program = program
         self._opening = asyncio.Lock()
         self.is_away = False  # whether the last attempt found nobody there
         self.is_pooled = False  # whether something like PgBouncer stands in between
@@ -80,27 +84,33 @@ class Connector:
             self._options.setdefault("target_session_attrs", "read-write")
         self._timeout_s = int(given.get("connect_timeout") or CONNECT_TIMEOUT_S)
 
-    async def connect(self, purpose: str) -> calls.Connection:
+    async def connect(self, purpose: str, *, refusable: bool = False) -> calls.Connection:
         """An autocommit connection, however long it takes. Ends by cancellation only.
 
         One at a time, so that a server that is away is asked once, not once a connection.
+        refusable: raise OperationalError when the server answers that it will not have us.
         """
         pauses = Pauses()
+        began, told_at = monotonic(), 0.0
         async with self._opening:
             while True:
                 await self._let_other_go_first()
                 try:
                     conn = await self._open(purpose)
                 except psycopg.OperationalError as error:
+                    if refusable and _is_refusal(error):
+                        raise
                     self.is_away = True
-                    pause = pauses.next_s()
-                    log.warning(
-                        "database unreachable: trying again",
-                        extra={"pause_s": round(pause, 2), "error": " ".join(str(error).split())},
-                    )
-                    await asyncio.sleep(pause)
+                    if monotonic() > told_at + TELL_EVERY_S:
+                        told_at = monotonic()
+                        text = " ".join(str(error).split())
+                        log.warning("database unreachable: trying again", extra={"error": text})
+                    await asyncio.sleep(pauses.next_s())
                 else:
                     self.is_away = False
+                    if told_at:
+                        away_s = round(monotonic() - began, 1)
+                        log.info("database is back", extra={"for": purpose, "away_s": away_s})
                     return conn
 
     async def _let_other_go_first(self) -> None:
@@ -117,7 +127,7 @@ class Connector:
             autocommit=True,
             connect_timeout=self._timeout_s,
             **self._options,  # type: ignore[arg-type]  # libpq's own, all text
-            application_name=f"batchq-worker {purpose} {self._name}"[:63],
+            application_name=f"{self._program} {purpose} {self._name}"[:63],
         )
         try:
             # a pooler gives its clients process ids of its own making
@@ -128,6 +138,18 @@ class Connector:
         if self._prepare is False or (self._prepare is None and self.is_pooled):
             conn.prepare_threshold = None
         return conn
+
+
+def _is_refusal(error: psycopg.OperationalError) -> bool:
+    """Whether a server answered, and waiting will not change its mind.
+
+    libpq does not tell the SQLSTATE of a connection that failed; these are told by their words, and
+    in another language one waits.
+    """
+    text = str(error)
+    if "FATAL" not in text:
+        return False
+    return any(words in text for words in REFUSALS)
 
 
 async def check_version(conn: calls.Connection) -> None:

@@ -60,6 +60,7 @@ class Crew:
         self._given_up: set[asyncio.Task[None]] = set()
         self._is_leaving = False
         self._is_traced = False
+        self._tells_all = False
         self._uuids = 0
         self._jobs_per_process = jobs_per_process
         self._save: SaveProgress = _nowhere
@@ -84,6 +85,7 @@ class Crew:
         self._uuids, self._save, self._expect = uuids, save, expect
         self._children = Children(save, jobs_per_child=self._jobs_per_process)
         self._is_traced = tracing.is_on()
+        self._tells_all = log.isEnabledFor(logging.DEBUG)
 
     async def close(self) -> None:
         """Leave what still runs: its leases will run out."""
@@ -198,10 +200,22 @@ class Crew:
         else:
             ending = await attempts.run(attempt, self._elsewhere)
         if self.running.pop(item.lease_id, None) is None:
-            return  # given up: others may have the job by now
+            self._came_late(attempt)
+            return
         self._outcomes.add(item, ending)
         self._note(attempt, ending)
         self._pass_on(attempt)
+
+    def _came_late(self, attempt: Attempt) -> None:
+        """It was given up and has ended now: its result is dropped, its job need not wait more.
+
+        The database refuses this if the job is another's by now.
+        """
+        ending = endings.after_stop(
+            endings.STOPPED, attempt.stop, attempt.item.timeout_s, attempt.handler.runs_in
+        )
+        self._outcomes.add(attempt.item, ending)
+        self._wake()
 
     def _pass_on(self, attempt: Attempt) -> None:
         """Its slot goes to the next."""
@@ -237,16 +251,21 @@ class Crew:
         seconds = monotonic() - attempt.since
         if ending.event != "stopped":  # it never is, once after_stop has seen it
             self._metrics.ended(item.kind, ending.event, seconds)
-        if ending.event == "failed":
+        if ending.event == "completed" and not self._tells_all:
+            return
+        fields = {
+            "job_id": item.job_id, "kind": item.kind, "queue": item.queue,
+            "attempt": f"{item.attempt}/{item.max_attempts}", "seconds": round(seconds, 3),
+        }  # fmt: skip
+        if ending is endings.CANCELLED:
+            log.info("job cancelled", extra=fields)
+        elif ending.event == "failed":
             # never the message: it may quote the payload
-            log.warning(
-                "attempt failed",
-                extra={
-                    "job_id": item.job_id, "kind": item.kind, "queue": item.queue,
-                    "attempt": f"{item.attempt}/{item.max_attempts}",
-                    "seconds": round(seconds, 3), "error": ending.what,
-                },
-            )  # fmt: skip
+            fields["error"] = ending.what
+            is_last = ending.permanent or item.attempt >= item.max_attempts
+            log.warning("last attempt failed" if is_last else "attempt failed", extra=fields)
+        else:
+            log.debug("job %s", ending.event, extra=fields)
 
     def _hand_back(self, attempt: Attempt, delay_s: float | None) -> None:
         """A job that waited for a slot: untouched, for whoever has one."""

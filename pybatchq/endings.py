@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pybatchq import jsontext
@@ -16,6 +17,8 @@ from pybatchq.payloads import PayloadError
 
 Stop = Literal["cancelled", "lost", "timed_out", "shutdown"]
 MAX_ERROR = 2048
+# the module that calls handlers, whose frames tell a user nothing
+CALLER = str(Path(__file__).with_name("attempts.py"))
 UNSTORABLE = "result cannot be stored"
 MAX_RESULT_BYTES = 1_048_576
 
@@ -103,7 +106,7 @@ def describe(error: BaseException) -> str:
     """The text of an exception as it is stored: never fails, always fits, always UTF-8.
 
     The first line is `Type: message`; the traceback's end follows. PermanentError and RetryIn are
-    said on purpose: their message alone.
+    said on purpose: their message alone, and what they were raised from.
     """
     name = type(error).__qualname__
     try:
@@ -111,13 +114,26 @@ def describe(error: BaseException) -> str:
     except BaseException:  # noqa: BLE001  # a hostile __str__ must not cost the outcome
         message = "(its text cannot be shown)"
     if isinstance(error, PermanentError | RetryIn) and message:
-        return clean(message, MAX_ERROR)
+        cause = error.__cause__
+        because = "" if cause is None else f"\n\ncaused by {describe(cause)}"
+        return clean(f"{message}{because}", MAX_ERROR)
     head = clean(f"{name}: {message}" if message else name, MAX_ERROR // 2)
-    try:
-        frames = "".join(traceback.format_tb(error.__traceback__, limit=-10))
-    except Exception:  # noqa: BLE001
-        frames = ""
+    frames = _frames(error)
     return clean(f"{head}\n\n{frames}" if frames else head, MAX_ERROR)
+
+
+def _frames(error: BaseException) -> str:
+    """Where it was raised, the innermost ten frames, without those that called the handler."""
+    try:
+        stack = traceback.extract_tb(error.__traceback__, limit=-10)
+        lines = [
+            f'  File "{one.filename}", line {one.lineno}, in {one.name}\n    {one.line}\n'
+            for one in stack
+            if one.filename != CALLER
+        ]
+    except Exception:  # noqa: BLE001  # a hostile __traceback__ must not cost the outcome
+        return ""
+    return "".join(lines)
 
 
 def clean(text: str, length: int) -> str:

@@ -66,6 +66,8 @@ class RetryIn(Exception):  # noqa: N818  # a request, not a fault
     """
 
     def __init__(self, seconds: float | None, message: str = "") -> None:
+        if seconds is not None:
+            _check_seconds("RetryIn", seconds)
         super().__init__(message or ("retry" if seconds is None else f"retry in {seconds:g} s"))
         self.seconds = seconds
 
@@ -74,8 +76,16 @@ class Snooze(Exception):  # noqa: N818
     """Raised by a handler: not now. The attempt is given back and the job waits this long."""
 
     def __init__(self, seconds: float) -> None:
+        _check_seconds("Snooze", seconds)
+        if seconds < 0:
+            raise ValueError(f"Snooze for {seconds:g} s: give 0 or more")
         super().__init__(f"snooze for {seconds:g} s")
         self.seconds = seconds
+
+
+def _check_seconds(name: str, seconds: object) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{name} takes a number of seconds, not {type(seconds).__name__}")
 
 
 BY_CODE: dict[str, type[BatchqError]] = {

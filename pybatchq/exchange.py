@@ -43,6 +43,11 @@ class Queues:
         if self._weights and not all(0 < weight < 1e6 for weight in self._weights.values()):
             raise ValueError("weights of queues are over 0 and under 1,000,000")
 
+    def shown(self) -> list[str]:
+        if self._weights is None:
+            return self.names
+        return [f"{name}={weight:g}" for name, weight in self._weights.items()]
+
     def order(self) -> list[str]:
         """In which order to lease from them this time.
 
@@ -88,7 +93,7 @@ class Exchange:
         The number of the UUID of job 0. VersionMismatchError, InvalidArgumentError.
         """
         while True:
-            conn = await self._connector.connect("work")
+            conn = await self._connector.connect("work", refusable=True)
             try:
                 await check_version(conn)
                 await calls.next_due(conn, queues=self._queues.names)  # refuses what is no name

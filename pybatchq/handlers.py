@@ -30,12 +30,16 @@ from pybatchq.job import Job
 F = TypeVar("F", bound=Callable[..., Any])
 
 RunsIn = Literal["loop", "thread", "process"]
-Errors = Iterable[type[BaseException]]
+Errors = Iterable[type[BaseException]] | type[BaseException]
 Backoff = Callable[[int, BaseException], float | None]
 Before = Callable[[Job], Any]
 After = Callable[[Job, BaseException | None], Any]
 
 log = logging.getLogger("pybatchq")
+
+
+class HandlerError(TypeError):
+    """A handler cannot work as it was registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ class Handler:
             annotation = payloads.annotation_of(self.function)
             self.decoders[:] = [payloads.decoder(annotation)]
         except (NameError, TypeError) as error:
-            raise TypeError(f"handler of kind {self.kind!r}: {error}") from error
+            raise HandlerError(f"handler of kind {self.kind!r}: {error}") from error
 
 
 @dataclass(slots=True)
@@ -151,7 +155,12 @@ class Registry:
             raise ValueError(f"kind {kind[:40]!r} must have 1 to 255 characters")
         if concurrency is not None and concurrency < 1:
             raise ValueError(f"concurrency of {kind!r} is {concurrency}; give at least 1")
-        policy = Policy(tuple(permanent), None if retry is None else tuple(retry), backoff)
+        policy = Policy(_types(permanent), None if retry is None else _types(retry), backoff)
+        for name, function in (("backoff", backoff), ("before", before), ("after", after)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{name} of {kind!r} is no function")
+            if inspect.iscoroutinefunction(function):
+                raise TypeError(f"{name} of {kind!r} must be a plain function")
 
         def register(function: F) -> F:
             if kind in self.by_kind:
@@ -182,6 +191,13 @@ def load(modules: Iterable[str]) -> None:
         importlib.import_module(module)
 
 
+def _types(errors: Errors) -> tuple[type[BaseException], ...]:
+    given: tuple[Any, ...] = (errors,) if isinstance(errors, type) else tuple(errors)
+    if not all(isinstance(one, type) and issubclass(one, BaseException) for one in given):
+        raise TypeError("permanent and retry take classes of exceptions")
+    return given
+
+
 def name_of(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", repr(function)))
 
@@ -193,6 +209,8 @@ def _runs_in(function: Callable[..., Any], chosen: str | None) -> RunsIn:
         raise TypeError(f"{name} is a generator; a handler returns its result")
     if chosen is not None and chosen not in get_args(RunsIn):
         raise ValueError(f"runs_in is {chosen!r}; allowed: loop, thread, process")
+    if chosen == "process" and "<locals>" in name:
+        raise TypeError(f"{name} is inside a function: a process cannot import it from there")
     call = getattr(function, "__call__", None)  # noqa: B004  # of an object that can be called
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
     if is_async and chosen in {"thread", "process"}:

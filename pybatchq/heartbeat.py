@@ -307,8 +307,11 @@ class Heartbeat:
     async def _watch(self) -> None:
         """Find out when the worker's loop stands still, and where."""
         while True:
-            self._tell(self._answer, monotonic())
+            asked_at = monotonic()
+            self._tell(self._answer, asked_at)
             await asyncio.sleep(TICK_S)
+            if monotonic() > asked_at + TICK_S + STALL_S:
+                continue  # this thread stood still, too: the process was frozen, or starved
             blocked_s = monotonic() - self._answered_at - TICK_S
             if blocked_s < STALL_S:
                 self._warn_at = STALL_S

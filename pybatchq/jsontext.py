@@ -75,4 +75,5 @@ class _RawBinary(Loader):
 def _builtins(value: Any) -> Any:
     if isinstance(value, set | frozenset | bytes | bytearray | memoryview):
         raise TypeError(f"{type(value).__name__} is not a JSON type")
-    return msgspec.to_builtins(value)
+    dump = getattr(value, "model_dump", None)  # a pydantic model
+    return msgspec.to_builtins(value) if dump is None else dump(mode="json")

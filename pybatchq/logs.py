@@ -40,7 +40,10 @@ _COLOURS = {
 
 
 def set_up(*, fmt: Format, level: str) -> None:
-    """Log to stderr in place of whatever was set up before. ValueError for an unknown level."""
+    """Log to stderr in place of whatever was set up before. ValueError for an unknown level.
+
+    debug is for batchq itself; libraries stay at info.
+    """
     terminal = sys.stderr.isatty()
     formatter: logging.Formatter
     if fmt == "json":
@@ -49,7 +52,11 @@ def set_up(*, fmt: Format, level: str) -> None:
         formatter = PrettyFormatter(colours=terminal and _may_colour(), dates=not terminal)
     handler = logging.StreamHandler()
     handler.setFormatter(formatter)
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    least = logging.getLevelNamesMapping().get(level.upper())
+    if least is None:
+        raise ValueError(f"no such level of logs: {level}")
+    logging.basicConfig(level=max(least, logging.INFO), handlers=[handler], force=True)
+    logging.getLogger("pybatchq").setLevel(least)
     logging.captureWarnings(capture=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import types
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +36,10 @@ def annotation_of(function: Callable[..., Any]) -> Any:
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None or first.annotation is first.empty:
         return Any
-    return typing.get_type_hints(plain, include_extras=True).get(first.name, Any)
+    # only this one: what a handler returns may be named by what is not there at run time
+    only = types.SimpleNamespace(__annotations__={first.name: first.annotation})
+    names = getattr(inspect.unwrap(plain), "__globals__", {})
+    return typing.get_type_hints(only, globalns=names, include_extras=True)[first.name]
 
 
 def decoder(annotation: Any) -> Decode:

@@ -7,7 +7,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pybatchq import builtin, handlers, logs, supervisor, systemd
@@ -25,18 +26,21 @@ EXIT_CODES: dict[End, int] = {
 log = logging.getLogger("pybatchq")
 
 
-def run_worker(dsn: str, settings: Settings) -> int:
-    """Work until a signal; the exit code. SettingsError if handlers cannot be imported or work."""
+def run_worker(
+    dsn: str, settings: Settings, *, before_leaving: Callable[[], None] = lambda: None
+) -> int:
+    """Work until a signal; the exit code. SettingsError if handlers cannot be imported or work.
+
+    before_leaving: called before the process ends at once, as it does when handlers do not stop.
+    """
     logs.set_up(fmt=settings.log_format, level=settings.log_level)
     load_handlers(settings)
     if not handlers.handlers.by_kind:
         log.warning("no handlers are registered: name their modules with --handlers")
     worker = make_worker(dsn, settings)
     try:
-        asyncio.run(_until_signalled(worker))
-    except TypeError as error:
-        if "handler" not in str(error):
-            raise
+        asyncio.run(_until_signalled(worker, before_leaving))
+    except handlers.HandlerError as error:
         raise SettingsError(str(error)) from error
     return EXIT_CODES[worker.end]
 
@@ -69,13 +73,26 @@ def load_handlers(settings: Settings) -> None:
     for module in settings.handlers:
         try:
             handlers.load([module])
-        except ImportError as error:
-            message = f"BATCHQ_HANDLERS: module {module} cannot be imported: {error}"
+        except (Exception, SystemExit) as error:
+            place = _place(error, module)
+            message = f"BATCHQ_HANDLERS: module {module} cannot be imported: {place}{error}"
             raise SettingsError(message) from error
     if settings.builtin:
         builtin.register(
             handlers.handlers, allow=settings.http_get_allow, deny=settings.http_get_deny
         )
+
+
+def _place(error: BaseException, module: str) -> str:
+    """Where in the user's own code an import failed: file and line, and the exception's type."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: SyntaxError: "
+    ours = str(Path(__file__).parent)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((ours, "<")) and "importlib" not in frame.filename:
+            return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: "
+    is_plain = isinstance(error, ModuleNotFoundError) and error.name == module
+    return "" if is_plain else f"{type(error).__name__}: "
 
 
 def make_worker(dsn: str, settings: Settings) -> Worker:
@@ -101,7 +118,7 @@ def make_worker(dsn: str, settings: Settings) -> Worker:
     )
 
 
-async def _until_signalled(worker: Worker) -> None:
+async def _until_signalled(worker: Worker, before_leaving: Callable[[], None]) -> None:
     asked = 0
 
     def stop() -> None:
@@ -122,7 +139,8 @@ async def _until_signalled(worker: Worker) -> None:
         telling.cancel()
     if worker.running:
         # what does not end would hold up this loop's and the interpreter's end; leases run out
-        log.warning("leaving running jobs behind", extra={"jobs": worker.running})
+        log.warning("leaving running jobs behind", extra={"handlers": worker.running})
+        before_leaving()
         logging.shutdown()
         os._exit(EXIT_CODES["recycle" if worker.end == "recycle" else "left behind"])
 

@@ -23,8 +23,11 @@ _SWITCH = {
     **dict.fromkeys(("on", "true", "yes", "1"), True),
     **dict.fromkeys(("off", "false", "no", "0"), False),
 }
+_SIZE = re.compile(r"([0-9]{1,12})\s*(B|KiB|MiB|GiB)?", re.IGNORECASE)
+_UNIT_BYTES = {"b": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 _LEVELS = ("debug", "info", "warning", "error")
 _WEIGHT = re.compile(r"(.*\S)\s*=\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)")
+_ORIGIN = re.compile(r"https?://[^\s/?#@,*]+")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -65,6 +68,18 @@ class Settings:
     data: Path | None
     http_get_allow: tuple[HostRule, ...]
     http_get_deny: tuple[HostRule, ...]
+    host: str
+    port: int
+    pool_max: int
+    max_body: int
+    max_bulk_body: int
+    max_bulk: int
+    tls_cert: Path | None
+    tls_key: Path | None
+    cors_origins: tuple[str, ...]
+    open: bool
+    read_only: bool
+    access_log: bool
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
@@ -101,6 +116,18 @@ class Settings:
             data=env.path("BATCHQ_DATA"),
             http_get_allow=env.hosts("BATCHQ_HTTP_GET_ALLOW"),
             http_get_deny=env.hosts("BATCHQ_HTTP_GET_DENY"),
+            host=env.text("BATCHQ_HOST") or "127.0.0.1",
+            port=env.integer("BATCHQ_PORT", 8080, least=0, most=65_535),
+            pool_max=env.integer("BATCHQ_POOL_MAX", 10, least=1, most=1_000),
+            max_body=env.size("BATCHQ_MAX_BODY", 1024**2, most=1024**3),
+            max_bulk_body=env.size("BATCHQ_MAX_BULK_BODY", 32 * 1024**2, most=1024**3),
+            max_bulk=env.integer("BATCHQ_MAX_BULK", 10_000, least=1, most=100_000),
+            tls_cert=env.path("BATCHQ_TLS_CERT"),
+            tls_key=env.path("BATCHQ_TLS_KEY"),
+            cors_origins=env.origins("BATCHQ_CORS_ORIGINS"),
+            open=env.switch("BATCHQ_OPEN"),
+            read_only=env.switch("BATCHQ_READ_ONLY"),
+            access_log=env.switch("BATCHQ_ACCESS_LOG", default=True),
         )
 
     def require_database_url(self) -> str:
@@ -143,6 +170,25 @@ class _Environment:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise _error(name, text, f"a whole number from {least} to {most}")
         return int(text)
+
+    def size(self, name: str, default: int, *, most: int) -> int:
+        """Bytes of `1048576`, `512KiB` or `1MiB`."""
+        text = self.text(name)
+        if text is None:
+            return default
+        match = _SIZE.fullmatch(text)
+        size = 0 if match is None else int(match[1]) * _UNIT_BYTES[(match[2] or "B").lower()]
+        if not 1024 <= size <= most:
+            raise _error(name, text, f"1KiB to {most // 1024**2}MiB, written like 65536 or 1MiB")
+        return size
+
+    def origins(self, name: str) -> tuple[str, ...]:
+        """Origins of pages, each exactly as a browser sends it."""
+        names = self.names(name)
+        if not all(_ORIGIN.fullmatch(origin) for origin in names):
+            allowed = "origins separated by commas, like https://app.example, without a path"
+            raise _error(name, self.variables[name], allowed)
+        return names
 
     def port(self, name: str) -> int | None:
         return None if self.text(name) is None else self.integer(name, 0, least=0, most=65_535)

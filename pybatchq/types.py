@@ -12,6 +12,7 @@ JobId = NewType("JobId", int)
 LeaseId = NewType("LeaseId", int)
 
 Status = Literal["pending", "running", "completed", "failed", "cancelled"]
+Scope = Literal["produce", "work", "operate", "monitor"]
 State = Literal["scheduled", "ready", "leased", "completed", "failed", "cancelled"]
 Event = Literal["leased", "sleep", "lost", "deferred", "too_large"]
 LostReason = Literal["lost", "deferred", "too_large"]
@@ -124,6 +125,58 @@ class JobSummary(Struct, frozen=True):
     updated_at: datetime
     locked_by: str | None
     last_error: str | None
+
+
+class JobState(Struct, frozen=True):
+    """Where a job stands, and nothing else of it."""
+
+    job_id: JobId
+    queue: str
+    state: State
+    status: Status
+
+
+class QueueSettings(Struct, frozen=True):
+    """What set_queue has set. None: not set; `paused_at`: not paused."""
+
+    queue: str
+    max_attempts: int | None
+    timeout: timedelta | None
+    lease_for: timedelta | None
+    backoff: str | None
+    backoff_base: timedelta | None
+    backoff_factor: float | None
+    backoff_cap: timedelta | None
+    backoff_jitter: str | None
+    paused_at: datetime | None
+    pause_reason: str | None
+
+
+class DeadError(Struct, frozen=True):
+    """Dead letters that failed alike. `error`: the line they share, N for numbers.
+
+    `job_ids`: the newest 10 of them.
+    """
+
+    error: str
+    queue: str
+    kind: str
+    jobs: int
+    first_at: datetime
+    last_at: datetime
+    job_ids: list[JobId]
+
+
+class TokenInfo(Struct, frozen=True):
+    """A token of the HTTP API. `queues`: the only ones it is for; None: all."""
+
+    token_id: int
+    name: str
+    scopes: list[Scope]
+    queues: list[str] | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
 
 
 class QueueStats(Struct, frozen=True):

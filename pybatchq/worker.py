@@ -264,11 +264,7 @@ class Worker:
                 self._crew.begin(uuids, self._heartbeat.save_progress, self._heartbeat.expect)
                 await self._work_with_helpers()
         except TimeoutError:
-            self.end = "left behind" if self._crew.running else self.end
-            log.error(  # noqa: TRY400  # no fault of this program
-                "stopped without the database: leases of unfinished jobs will run out",
-                extra={"worker": self.name, "jobs": len(self._crew.running) + len(self._outcomes)},
-            )
+            self._without_database()
         finally:
             await self._crew.close()
             await self._heartbeat.close()
@@ -277,16 +273,27 @@ class Worker:
             raise self._fatal
         log.info("worker stopped", extra={"worker": self.name, "end": self.end})
 
+    def _without_database(self) -> None:
+        unfinished = len(self._crew.running) + len(self._outcomes)
+        if unfinished:
+            self.end = "left behind"
+            log.error(
+                "stopped without the database: leases of unfinished jobs will run out",
+                extra={"unfinished": unfinished},
+            )
+        else:
+            log.warning("stopped without the database; there was nothing left to do")
+
     async def _work_with_helpers(self) -> None:
         await self._heartbeat.start()
         log.info(
             "worker started",
             extra={
-                "worker": self.name, "queues": self._queues.names, "slots": self.concurrency,
-                "kinds": sorted(self._kinds),
+                "worker": self.name, "queues": self._queues.shown(), "slots": self.concurrency,
+                "kinds": len(self._kinds),
             },
         )  # fmt: skip
-        if self._started is not None:
+        if self._started is not None and not self._started.done():
             self._started.set_result(None)
         async with asyncio.TaskGroup() as helpers:
             listening = None
@@ -306,7 +313,7 @@ class Worker:
                 self.end = "left behind"
                 log.error(
                     "stopped with jobs still running: their leases will run out",
-                    extra={"jobs": [a.item.job_id for a in self._crew.running.values()]},
+                    extra={"job_ids": [a.item.job_id for a in self._crew.running.values()]},
                 )
                 return
             n = self._wanted()

@@ -3,7 +3,7 @@
  * privileges of a schema cannot take away what PUBLIC has by default: a function added by hand is
  * closed by the next installation.
  * A folder is a role; monitor's functions are for all four. maintain and reap are anybody's who
- * works, as a worker keeps the queues in order.
+ * works, as a worker keeps the queues in order. Who has tokens is for those who run or watch.
  */
 revoke all on schema batchq from public;
 revoke all on all tables in schema batchq from public;
@@ -26,9 +26,9 @@ begin
                 'settle_and_lease', 'snooze', 'snooze_many', 'unpark',
                 'maintain', 'reap']),
             ('batchq_operator', array[
-                'cancel_many', 'maintain', 'pause', 'purge', 'reap', 'redrive', 'resume',
-                'set_queue']),
-            ('batchq_monitor', '{}')
+                'cancel_many', 'create_token', 'list_tokens', 'maintain', 'pause', 'purge',
+                'reap', 'redrive', 'resume', 'revoke_token', 'set_queue']),
+            ('batchq_monitor', array['list_tokens'])
         ) as g(role_name, functions)
         join pg_roles r on r.rolname = g.role_name
     loop
@@ -42,8 +42,9 @@ begin
             from pg_proc p
             where p.pronamespace = 'batchq'::regnamespace
               and (p.proname = any(v_grant.functions) or p.proname = any(array[
-                'errors', 'get_job', 'job_id', 'job_uuid', 'list_jobs', 'list_workers', 'stats',
-                'version'])));
+                'errors', 'find_token', 'get_job', 'get_queue', 'has_tokens', 'job_id',
+                'job_states', 'job_uuid', 'list_errors', 'list_jobs', 'list_queues',
+                'list_workers', 'stats', 'version'])));
         if v_grant.role_name = 'batchq_producer' then
             execute 'grant insert on batchq.jobs to batchq_producer';
         elsif v_grant.role_name in ('batchq_operator', 'batchq_monitor') then

@@ -16,6 +16,10 @@ select not exists (select from batchq.migration where migration = 2) as pending_
 \if :pending_0002
 \ir migrations/0002_workers.sql
 \endif
+select not exists (select from batchq.migration where migration = 3) as pending_0003 \gset
+\if :pending_0003
+\ir migrations/0003_api.sql
+\endif
 
 \ir retired.sql
 \ir functions/private/_now.sql
@@ -52,6 +56,7 @@ select not exists (select from batchq.migration where migration = 2) as pending_
 \ir functions/private/_check_options.sql
 \ir functions/private/_check_queues.sql
 \ir functions/private/_check_redrive.sql
+\ir functions/private/_check_token.sql
 \ir functions/private/_check_waits.sql
 \ir functions/private/_claim_key.sql
 \ir functions/private/_claim_keys.sql
@@ -61,8 +66,10 @@ select not exists (select from batchq.migration where migration = 2) as pending_
 \ir functions/private/_drop_floors.sql
 \ir functions/private/_drop_keys.sql
 \ir functions/private/_drop_lanes.sql
+\ir functions/private/_drop_tokens.sql
 \ir functions/private/_drop_workers.sql
 \ir functions/private/_end_attempts.sql
+\ir functions/private/_error_group.sql
 \ir functions/private/_hand_back.sql
 \ir functions/private/_head.sql
 \ir functions/private/_insert_jobs.sql
@@ -80,6 +87,7 @@ select not exists (select from batchq.migration where migration = 2) as pending_
 \ir functions/private/_oldest_ready.sql
 \ir functions/private/_promote.sql
 \ir functions/private/_promote_all.sql
+\ir functions/private/_queue_names.sql
 \ir functions/private/_raise.sql
 \ir functions/private/_refuse_item.sql
 \ir functions/private/_refuse_job.sql
@@ -118,20 +126,29 @@ select not exists (select from batchq.migration where migration = 2) as pending_
 \ir functions/worker/snooze_many.sql
 \ir functions/worker/unpark.sql
 \ir functions/operator/cancel_many.sql
+\ir functions/operator/create_token.sql
+\ir functions/operator/list_tokens.sql
 \ir functions/operator/maintain.sql
 \ir functions/operator/pause.sql
 \ir functions/operator/purge.sql
 \ir functions/operator/reap.sql
 \ir functions/operator/redrive.sql
 \ir functions/operator/resume.sql
+\ir functions/operator/revoke_token.sql
 \ir functions/operator/set_queue.sql
 \ir functions/private/_write_jobs.sql
 \ir views/jobs.sql
 \ir functions/monitor/errors.sql
+\ir functions/monitor/find_token.sql
 \ir functions/monitor/get_job.sql
+\ir functions/monitor/get_queue.sql
+\ir functions/monitor/has_tokens.sql
 \ir functions/monitor/job_id.sql
+\ir functions/monitor/job_states.sql
 \ir functions/monitor/job_uuid.sql
+\ir functions/monitor/list_errors.sql
 \ir functions/monitor/list_jobs.sql
+\ir functions/monitor/list_queues.sql
 \ir functions/monitor/list_workers.sql
 \ir functions/monitor/stats.sql
 \ir functions/monitor/version.sql

@@ -9,5 +9,5 @@ routes      one route: authorisation, parameters, body, then its handler with a 
 services    what handlers work with: the database, the gatherer, the poller, the guard
 gather, finished, auth      on top of
 pool        connections, with a deadline for everything
-models, body, errors        what goes in and out
+models, bodies, errors        what goes in and out
 """

@@ -18,7 +18,7 @@ MOST_DEPTH = 128
 _PATH = re.compile(r"(?P<reason>.*) - at `\$(?P<path>.*)`", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>.*)`", re.DOTALL)
-_PLACE = re.compile(r"\[(\d+)\]\.?")
+_PLACE = re.compile(r"(?:\.jobs)?\[(\d+)\]")
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
@@ -74,10 +74,9 @@ def parameters(given: Mapping[str, str], struct: type[T]) -> T:
 
 def explained(error: msgspec.ValidationError, struct: Any, what: str = "field") -> ApiError:
     """`Expected …, got … - at `$.a`` as `a: expected …, got …`, with what a takes as the hint."""
-    reason, path = str(error), ""
-    found = _PATH.fullmatch(reason)
-    if found is not None:
-        reason, path = found["reason"], found["path"]
+    found = _PATH.fullmatch(str(error))
+    reason: str = str(error) if found is None else found["reason"]
+    path: str = "" if found is None else found["path"]
     place = _PLACE.match(path)
     detail = None
     if place is not None:
@@ -89,10 +88,11 @@ def explained(error: msgspec.ValidationError, struct: Any, what: str = "field") 
         hint = f"{what}s are {', '.join(getattr(struct, '__struct_encode_fields__', ()))}"
         return invalid(f"unknown {what}: {unknown['field'][:80]}", hint=hint, detail=detail)
     if missing is not None:
-        path, reason = ".".join(filter(None, (path, missing["field"]))), f"this {what} is required"
-    hint = descriptions(struct).get(path) if isinstance(struct, type) else None
+        path = f"{path}.{missing['field']}".removeprefix(".")
+        reason = f"this {what} is required"
+    takes = descriptions(struct).get(path) if isinstance(struct, type) else None
     reason = reason[:1].lower() + reason[1:].replace("`", "")
-    return invalid(f"{path or 'the body'}: {reason}", hint=hint and f"give {hint}", detail=detail)
+    return invalid(f"{path or 'the body'}: {reason}", hint=takes and f"give {takes}", detail=detail)
 
 
 def descriptions(struct: type) -> dict[str, str]:

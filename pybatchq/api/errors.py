@@ -33,6 +33,8 @@ CATALOGUE: dict[str, tuple[int, str]] = {
 RETRY_AFTER_S = {429: 5, 503: 2}
 MAYBE_STORED = "it may or may not have been done; POST again with the same Idempotency-Key"
 
+# How enqueue_many ends its message about one of many.
+_PLACE = re.compile(r" \(job (\d+)\)$")
 _WORD = re.compile(r"[^a-z]+")
 
 
@@ -63,8 +65,17 @@ class ApiError(Exception):
         """The same for another request: an exception that is raised twice keeps both stacks."""
         return ApiError(self.status, self.body, self.headers)
 
-    def with_detail(self, detail: str) -> ApiError:
-        return ApiError(self.status, replace(self.body, detail=detail), self.headers)
+    def changed(self, **fields: str | None) -> ApiError:
+        """The same with other fields in its body."""
+        return ApiError(self.status, replace(self.body, **fields), self.headers)
+
+
+class TimedOutError(ApiError):
+    """The database did not answer in time."""
+
+    def __init__(self) -> None:
+        body = unavailable("the database did not answer in time", hint=MAYBE_STORED).body
+        super().__init__(503, body)
 
 
 def refused(
@@ -102,6 +113,17 @@ def as_api_error(error: BaseException) -> ApiError | None:
         case psycopg.Error():
             return _database(error)
     return None
+
+
+def place_of(error: BatchqError) -> int | None:
+    """Which of the jobs of enqueue_many is at fault, from 1; None if it does not say."""
+    found = _PLACE.search(str(error))
+    return None if found is None else int(found[1])
+
+
+def without_place(error: BatchqError) -> str:
+    """Its message, where the place is told otherwise or is no place of the client's."""
+    return _PLACE.sub("", str(error))
 
 
 def _http(error: web.HTTPException) -> ApiError:

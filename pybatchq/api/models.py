@@ -21,6 +21,7 @@ from pybatchq.types import State, Status
 S = TypeVar("S", bound=Struct)
 
 YEAR_S = 365 * 86_400
+MOST_KEY_BYTES = 1024
 
 Name = Annotated[
     str, Meta(min_length=1, max_length=255, description="a text of 1 to 255 characters")
@@ -49,10 +50,11 @@ DedupeFor = Annotated[
 Timeout = Annotated[
     float, Meta(ge=0.01, le=YEAR_S, description="a number of seconds from 0.01 to 365 days")
 ]
-Wait = Annotated[
-    float, Meta(ge=0, le=YEAR_S, description="a number of seconds from 0 to 365 days")
-]
+Wait = Annotated[float, Meta(ge=0, le=YEAR_S, description="a number of seconds from 0 to 365 days")]
 Factor = Annotated[float, Meta(ge=1, le=100, description="a number from 1 to 100")]
+Reason = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
+Step = Annotated[int, Meta(ge=1, le=100_000, description="a number from 1 to 100000")]
+Ids = Annotated[list[int], Meta(min_length=1, max_length=10_000, description="1 to 10000 job ids")]
 PayloadJson = Annotated[Raw, Meta(description="any JSON value but null, at most 1 MiB")]
 HeadersJson = Annotated[Raw, Meta(description="a JSON object of at most 64 KiB")]
 
@@ -103,10 +105,28 @@ class NewJob(Struct, forbid_unknown_fields=True, omit_defaults=True):
             check_depth(text)
             if not text.lstrip().startswith(b"{"):
                 raise invalid("headers: expected object", hint="give a JSON object")
+        self._check_options()
+
+    def _check_options(self) -> None:
+        """Fields that go together, or do not; the database would say the same."""
+        if self.delay is not UNSET and self.run_at is not UNSET:
+            raise invalid("run_at and delay are both given", hint="give run_at or delay")
+        if self.dedupe_key is UNSET:
+            given = (self.dedupe_scope, self.dedupe_for, self.on_duplicate)
+            if any(value is not UNSET for value in given):
+                raise invalid("dedupe_key: this field is required by those that go with it")
+        elif len(self.dedupe_key.encode()) > MOST_KEY_BYTES:
+            raise invalid("dedupe_key: it is too long", hint=f"give 1 to {MOST_KEY_BYTES} bytes")
 
     @property
     def queue_name(self) -> str:
         return "default" if self.queue is UNSET else self.queue
+
+
+class NewJobs(Struct, forbid_unknown_fields=True):
+    """Jobs to enqueue, all or none. The bare array is taken as well."""
+
+    jobs: list[NewJob]
 
 
 encode_spec = msgspec.json.Encoder().encode
@@ -210,6 +230,88 @@ class JobPage(Struct, frozen=True):
     next_cursor: str | None
 
 
+class ListQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Filters of GET /jobs: all that are given have to match."""
+
+    status: (
+        Literal["pending", "running", "processing", "completed", "failed", "cancelled"] | None
+    ) = None
+    state: Literal["scheduled", "ready", "leased", "completed", "failed", "cancelled"] | None = None
+    kind: Name | None = None
+    type: Name | None = None
+    queue: Name | None = None
+    created_after: Time | None = None
+    created_before: Time | None = None
+    limit: Annotated[int, Meta(ge=1, le=500, description="a number from 1 to 500")] = 50
+    cursor: Annotated[str, Meta(description="next_cursor of the page before")] | None = None
+
+
+class JobQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """`wait`: answer once the job has ended, or after so long, like `30s`."""
+
+    wait: Annotated[str, Meta(description="a time of up to 60s, like 30s or 500ms")] | None = None
+
+
+class CancelJob(Struct, frozen=True, forbid_unknown_fields=True):
+    """`reason` is kept with the job."""
+
+    reason: Reason | None = None
+
+
+class CancelJobs(Struct, frozen=True, forbid_unknown_fields=True):
+    """Cancel those that match all that is given, `limit` of them at a time."""
+
+    ids: Ids | None = None
+    queue: Name | None = None
+    kind: Name | None = None
+    type: Name | None = None
+    state: Literal["pending", "running", "processing", "scheduled", "ready", "leased"] | None = None
+    created_after: Time | None = None
+    created_before: Time | None = None
+    reason: Reason | None = None
+    limit: Step = 1_000
+    dry_run: bool = False
+
+
+class CancelledJobs(Struct, frozen=True):
+    """`asked`: were running, and were asked to stop. `deferred`: were held; try these again.
+
+    `more`: ask again, there may be others.
+    """
+
+    cancelled: int
+    asked: int
+    deferred: int
+    more: bool
+
+
+class RedriveJobs(Struct, frozen=True, forbid_unknown_fields=True):
+    """Put back the dead letters that match all that is given, `limit` of them at a time.
+
+    `per_second`: start no more than so many a second.
+    """
+
+    ids: Ids | None = None
+    queue: Name | None = None
+    kind: Name | None = None
+    type: Name | None = None
+    failed_after: Time | None = None
+    failed_before: Time | None = None
+    per_second: (
+        Annotated[float, Meta(ge=0.001, le=1_000_000, description="a number from 0.001 to 1000000")]
+        | None
+    ) = None
+    limit: Step = 1_000
+    dry_run: bool = False
+
+
+class RedrivenJobs(Struct, frozen=True):
+    """`more`: ask again, there may be others."""
+
+    redriven: int
+    more: bool
+
+
 class ChangedJob(Struct, frozen=True):
     """What became of a job that was to be cancelled or tried again."""
 
@@ -233,10 +335,24 @@ def _wire(value: Any) -> Any:
         case bytes():
             return Raw(value)
         case datetime():
-            return value.astimezone(UTC) if value.utcoffset() else value
+            return _utc(value)
         case timedelta():
             return value.total_seconds()
     return value
+
+
+def _utc(at: datetime) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:  # at either end of the calendar
+        return at.replace(tzinfo=UTC)
+
+
+def one_of(kind: str | None, synonym: str | None) -> str | None:
+    """A filter by `kind` or `type`; ApiError 400 if they differ."""
+    if kind is not None and synonym is not None and kind != synonym:
+        raise _differ("kind", "type")
+    return synonym if kind is None else kind
 
 
 def _differ(name: str, synonym: str) -> ApiError:

@@ -34,6 +34,7 @@ _SENT_AS = {
     "delay": "interval",
     "delays": "interval[]",
     "dry_run": "boolean",
+    "expires_at": "timestamptz",
     "failed_after": "timestamptz",
     "failed_before": "timestamptz",
     "finished_before": "timestamptz",
@@ -57,6 +58,7 @@ _SENT_AS = {
     "retry_ins": "interval[]",
     "run_at": "timestamptz",
     "running": "integer",
+    "secret_hash": "bytea",
     "stopping": "boolean",
     "timeout": "interval",
     "worker_id": "uuid",
@@ -66,12 +68,13 @@ _BIGINT_LISTS = (
     "job_ids", "lease_ids", "completed_ids", "completed_leases", "failed_ids", "failed_leases",
     "released_ids", "released_leases",
 )  # fmt: skip
-_TEXT_LISTS = ("errors", "kinds", "queues")
+_TEXT_LISTS = ("errors", "kinds", "queues", "scopes")
 _SENT_AS.update(dict.fromkeys(_BIGINTS, "bigint"), **dict.fromkeys(_BIGINT_LISTS, "bigint[]"))
 # What these take; 1.5 would be rounded, 5 taken for a text, and neither be what was meant.
 _TAKES: dict[str, tuple[type, ...]] = {
     "bigint": (int,),
     "boolean": (bool,),
+    "bytea": (bytes,),
     "double precision": (int, float),
     "integer": (int,),
     "interval": (timedelta, str),
@@ -107,6 +110,28 @@ async def rows(
     sent_as: Mapping[str, str] | None = None,
     **arguments: Any,
 ) -> list[tuple[Any, ...]]:
+    query, values = _statement(function, select, sent_as, arguments)
+    cursor = psycopg.AsyncCursor(conn, row_factory=psycopg.rows.tuple_row)
+    _adapt(cursor)
+    with _translating():
+        await cursor.execute(query, values)
+        return await cursor.fetchall()
+
+
+def rows_sync(
+    conn: psycopg.Connection[Any], function: str, **arguments: Any
+) -> list[tuple[Any, ...]]:
+    """As rows, for a connection without an event loop."""
+    query, values = _statement(function, "*", None, arguments)
+    cursor = psycopg.Cursor(conn, row_factory=psycopg.rows.tuple_row)
+    _adapt(cursor)
+    with _translating():
+        return cursor.execute(query, values).fetchall()
+
+
+def _statement(
+    function: str, select: str, sent_as: Mapping[str, str] | None, arguments: Mapping[str, Any]
+) -> tuple[bytes, list[Any]]:
     required = _required(function)
     given = {k: v for k, v in arguments.items() if v is not None or k in required}
     for name, value in given.items():
@@ -116,20 +141,28 @@ async def rows(
         _array(value) if name in _BIGINT_LISTS and value is not None else value
         for name, value in given.items()
     ]
-    cursor = psycopg.AsyncCursor(conn, row_factory=psycopg.rows.tuple_row)
+    return query, values
+
+
+def _adapt(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> None:
     cursor.format = psycopg.pq.Format.BINARY
     cursor.adapters.register_loader("timestamptz", _FarTime)
     jsontext.raw_json(cursor.adapters)
-    try:
-        await cursor.execute(query, values)
-        return await cursor.fetchall()
-    except UnicodeEncodeError as error:
-        raise InvalidArgumentError(f"a text is no Unicode text: {error}") from None
-    except psycopg.Error as error:
-        translated = translate(error)
-        if translated is None:
-            raise
-        raise translated from error
+
+
+class _translating:  # noqa: N801  # quicker than a generator, and every call has one
+    """What the database raises comes out as batchq's own error, if it is one."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UnicodeEncodeError):
+            raise InvalidArgumentError(f"a text is no Unicode text: {error}") from None
+        if isinstance(error, psycopg.Error):
+            translated = translate(error)
+            if translated is not None:
+                raise translated from error
 
 
 @lru_cache(maxsize=1024)

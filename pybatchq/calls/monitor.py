@@ -9,14 +9,18 @@ import psycopg
 import psycopg.rows
 
 from pybatchq.calls import _call
-from pybatchq.calls._call import Connection
+from pybatchq.calls._call import Connection, Ids
 from pybatchq.types import (
+    DeadError,
     ErrorCode,
     InstalledVersion,
     JobId,
     JobRecord,
+    JobState,
     JobSummary,
+    QueueSettings,
     QueueStats,
+    TokenInfo,
     WorkerInfo,
 )
 
@@ -54,6 +58,43 @@ async def list_jobs(
     )
 
 
+async def job_states(conn: Connection, *, job_ids: Ids) -> list[JobState]:
+    """Of those that exist, in order of id; at most 10,000."""
+    return await _call.records(conn, JobState, "job_states", job_ids=job_ids)
+
+
+async def list_errors(
+    conn: Connection,
+    *,
+    queue: str | None = None,
+    kind: str | None = None,
+    n: int | None = None,
+) -> list[DeadError]:
+    """Dead letters by the error they have in common, the most frequent first."""
+    return await _call.records(conn, DeadError, "list_errors", queue=queue, kind=kind, n=n)
+
+
+async def get_queue(conn: Connection, *, queue: str) -> QueueSettings:
+    """QueueNotFoundError if it was never used or set up."""
+    return (await _call.records(conn, QueueSettings, "get_queue", queue=queue))[0]
+
+
+async def list_queues(conn: Connection) -> list[QueueSettings]:
+    """Every queue that was ever used or set up, in order of name."""
+    return await _call.records(conn, QueueSettings, "list_queues")
+
+
+async def find_token(conn: Connection, *, secret_hash: bytes) -> TokenInfo | None:
+    """The token whose secret has this SHA-256; None if there is none, or it is no longer good."""
+    found = await _call.records(conn, TokenInfo, "find_token", secret_hash=secret_hash)
+    return found[0] if found else None
+
+
+async def has_tokens(conn: Connection) -> bool:
+    """Whether there is a token that is not revoked."""
+    return bool((await _call.one(conn, "has_tokens"))[0])
+
+
 async def list_workers(conn: Connection, *, n: int | None = None) -> list[WorkerInfo]:
     """Those that are alive first, newest beat first."""
     return await _call.records(conn, WorkerInfo, "list_workers", n=n)
@@ -80,6 +121,14 @@ async def now(conn: Connection) -> datetime:
         await cursor.execute("select clock_timestamp()")
         at: datetime = (await cursor.fetchall())[0][0]
     return at
+
+
+async def is_writable(conn: Connection) -> bool:
+    """False on a standby, and where transactions are read-only by default."""
+    async with psycopg.AsyncCursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
+        await cursor.execute("show transaction_read_only")
+        setting: str = (await cursor.fetchall())[0][0]
+    return setting == "off"
 
 
 async def job_uuid(conn: Connection, *, job_id: int) -> UUID:

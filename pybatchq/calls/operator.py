@@ -1,7 +1,8 @@
-"""Settings, dead letters and upkeep: role batchq_operator."""
+"""Settings, dead letters, tokens and upkeep: role batchq_operator."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from pybatchq.calls import _call
@@ -9,6 +10,8 @@ from pybatchq.calls._call import Connection, Ids
 from pybatchq.types import (
     CancelledJobs,
     Maintained,
+    Scope,
+    TokenInfo,
 )
 
 
@@ -146,3 +149,35 @@ async def cancel_many(
         dry_run=dry_run,
     )
     return counts[0]
+
+
+async def create_token(
+    conn: Connection,
+    *,
+    name: str,
+    secret_hash: bytes,
+    scopes: Sequence[Scope],
+    queues: Sequence[str] | None = None,
+    expires_at: datetime | None = None,
+) -> int:
+    """The id of a new token of the HTTP API, known by the SHA-256 of its secret."""
+    row = await _call.one(
+        conn,
+        "create_token",
+        name=name,
+        secret_hash=secret_hash,
+        scopes=None if scopes is None else list(scopes),
+        queues=None if queues is None else list(queues),
+        expires_at=expires_at,
+    )
+    return int(row[0])
+
+
+async def revoke_token(conn: Connection, *, name: str) -> bool:
+    """False if there is none of this name that is not revoked yet."""
+    return bool((await _call.one(conn, "revoke_token", name=name))[0])
+
+
+async def list_tokens(conn: Connection) -> list[TokenInfo]:
+    """Also for role batchq_monitor. Those that are not revoked first, by name."""
+    return await _call.records(conn, TokenInfo, "list_tokens")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+import psycopg
 
 from pybatchq import jsontext, tracing
 from pybatchq.calls import _call
@@ -78,6 +80,33 @@ async def enqueue_many(
     """
     text = jsontext.encode(jobs if isinstance(jobs, msgspec.Raw) else _specs(jobs))
     return await _call.records(conn, EnqueuedJob, "enqueue_many", jobs=text)
+
+
+def enqueue_sync(
+    conn: psycopg.Connection[Any], kind: str, payload: Any = None, **options: Any
+) -> JobId:
+    """As enqueue, with its options by name, on a connection without an event loop."""
+    unknown = set(options) - set(inspect.signature(enqueue).parameters)
+    if unknown:
+        raise TypeError(f"enqueue has no argument {', '.join(sorted(unknown))}")
+    headers = tracing.current_headers(options.pop("headers", None))
+    row = _call.rows_sync(
+        conn,
+        "enqueue",
+        kind=kind,
+        payload=None if payload is None else jsontext.encode(payload),
+        headers=None if headers is None else jsontext.encode(headers),
+        **options,
+    )[0]
+    return JobId(row[0])
+
+
+def enqueue_many_sync(
+    conn: psycopg.Connection[Any], *, jobs: Iterable[Mapping[str, Any]] | msgspec.Raw
+) -> list[EnqueuedJob]:
+    """As enqueue_many, on a connection without an event loop."""
+    text = jsontext.encode(jobs if isinstance(jobs, msgspec.Raw) else _specs(jobs))
+    return [EnqueuedJob(*row) for row in _call.rows_sync(conn, "enqueue_many", jobs=text)]
 
 
 def _specs(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

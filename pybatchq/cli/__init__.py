@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from pybatchq.cli import bulk, completion, enqueue, jobs, queues, schema, workers, working
+from pybatchq import __version__
+from pybatchq.cli import api, bulk, completion, enqueue, jobs, queues, schema, workers, working
 from pybatchq.cli._common import (
     ALL_EXIT_CODES,
     EXIT_FAILED,
@@ -45,14 +48,16 @@ __all__ = [
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Set up": (schema.install, schema.uninstall, schema.version, completion.completion),
     "Run": (
-        working.worker, workers.workers, working.dev, working.list_handlers, working.run_once,
-        working.demo,
+        api.api, working.worker, workers.workers, working.dev, working.list_handlers,
+        working.run_once, working.demo,
     ),
     "Jobs": (
         enqueue.enqueue, jobs.jobs, jobs.job, jobs.wait, bulk.cancel, bulk.redrive, bulk.purge,
     ),
     "Queues": (queues.queues, queues.stats, queues.set_queue, queues.pause, queues.resume),
 }  # fmt: skip
+
+UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
 class Sections(click.Group):
@@ -62,7 +67,8 @@ class Sections(click.Group):
         self, info_name: str | None, args: list[str], *more: Any, **extra: Any
     ) -> click.Context:
         """Named batchq in its help also as `python -m pybatchq`."""
-        return super().make_context(info_name and "batchq", args, *more, **extra)
+        with _told_if_unwritten():
+            return super().make_context(info_name and "batchq", args, *more, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # as click has it
         return list(self.commands)
@@ -98,15 +104,32 @@ class Sections(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         _never_fail_to_print()
         try:
-            return super().invoke(ctx)
+            with _told_if_unwritten():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo(err=True)  # after the ^C of the terminal
             raise CliError("interrupted", exit_code=EXIT_INTERRUPTED) from None
         except BrokenPipeError:
-            # Whoever read stdout has left; what is still buffered goes nowhere.
-            with contextlib.suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()  # whoever read stdout has left
             ctx.exit(EXIT_PIPE)
+
+
+@contextlib.contextmanager
+def _told_if_unwritten() -> Iterator[None]:
+    """A full disk below stdout is a plain line. An error of another file has its name with it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in UNWRITTEN or error.filename is not None:
+            raise
+        _drop_output()
+        raise CliError(f"the output cannot be written: {error.strerror}") from error
+
+
+def _drop_output() -> None:
+    """What is still buffered goes nowhere."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _never_fail_to_print() -> None:
@@ -119,6 +142,7 @@ def _never_fail_to_print() -> None:
 @click.group(
     cls=Sections, epilog=ALL_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]}
 )
+@click.version_option(__version__, prog_name="batchq", message="%(prog)s %(version)s")
 def main() -> None:
     """A durable job queue inside PostgreSQL."""
 

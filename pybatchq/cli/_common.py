@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pybatchq.cli._show import visible
 from pybatchq.embedded import EmbeddedError
-from pybatchq.errors import BatchqError
+from pybatchq.errors import BatchqError, InvalidArgumentError
 from pybatchq.install import InstallError
 from pybatchq.settings import Settings, SettingsError
 
@@ -31,13 +31,14 @@ EXIT_CODES = """\b
 Exit codes:
   0  done
   1  it failed; the message says why
-  2  wrong usage: an option, an argument or a setting
+  2  wrong usage: an option, an argument, a value of one (JQ001), a setting
   3  the database cannot be reached
 """
 ALL_EXIT_CODES = (
     EXIT_CODES
     + """\
-  4  wait: the time was over
+  4  wait: the time was over; worker, dev: jobs were cut short, handed back
+  5  worker, dev: handlers did not stop; the leases of their jobs will run out
   130  Ctrl-C
 """
 )
@@ -45,6 +46,11 @@ DSN_HELP = "The server, as URL or key=value string; default: the variable DATABA
 NO_DATABASE_HINT = "`batchq dev` and `batchq demo` need no server: they start an embedded one"
 NO_RIGHTS_HINT = (
     "grant this user one of batchq_producer, batchq_worker, batchq_operator, batchq_monitor"
+)
+
+INSTALL_HINT = (
+    "to install takes the right CREATE on this database (grant create on database ... to ...); to"
+    " upgrade or uninstall, the user who installed it, or a superuser"
 )
 
 
@@ -72,9 +78,14 @@ def as_cli_error(error: Exception) -> CliError | None:
         case SettingsError():
             return CliError(str(error), exit_code=EXIT_USAGE)
         case BatchqError():
-            return CliError(f"{error} ({error.code})", hint=error.hint)
+            message = f"{without_statement(str(error))} ({error.code})"
+            is_usage = isinstance(error, InvalidArgumentError)
+            exit_code = EXIT_USAGE if is_usage else EXIT_FAILED
+            return CliError(message, hint=error.hint, exit_code=exit_code)
         case InstallError() | EmbeddedError():
-            return CliError(str(error), hint=getattr(error, "hint", None))
+            is_refused = isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege)
+            hint = INSTALL_HINT if is_refused else None
+            return CliError(str(error), hint=getattr(error, "hint", None) or hint)
         case psycopg.Error():
             return _said_by_database(error)
     return None
@@ -158,7 +169,12 @@ def confirm(question: str) -> None:
 
 
 def one_line(error: psycopg.Error) -> str:
-    return " ".join((error.diag.message_primary or str(error)).split())
+    return " ".join((error.diag.message_primary or without_statement(str(error))).split())
+
+
+def without_statement(message: str) -> str:
+    """Without the `LINE 1: …` that psycopg shows below, which is a statement of ours."""
+    return message.partition("\nLINE ")[0]
 
 
 def command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
@@ -26,7 +27,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Conn = psycopg.AsyncConnection[tuple[Any, ...]]
 
-RECONNECT_FOR_S = 30.0
+RECONNECT_FOR_S = 60.0
 RECONNECT_EVERY_S = 0.5
 
 
@@ -36,6 +37,8 @@ class Database:
     Each call has the event loop to itself for as long as it takes. In between, questions, reading
     of stdin, sleep and Ctrl-C are those of any plain program; Ctrl-C in a call cancels the
     statement.
+
+    `look_until`: by the monotonic clock, when `look` ends its patience; inf: after a minute.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Database:
         self._timeout_s = connect_timeout_s
         self._runner = asyncio.Runner()
         self._skew: timedelta | None = None
+        self.look_until = math.inf
 
     def __enter__(self) -> Self:
         try:
@@ -70,8 +74,9 @@ class Database:
         finally:
             self._runner.close()
 
-    def _open(self) -> None:
-        opening = connect(self._dsn, autocommit=self._autocommit, timeout_s=self._timeout_s)
+    def _open(self, within_s: float = math.inf) -> None:
+        timeout_s = max(math.ceil(min(within_s, self._timeout_s)), 1)
+        opening = connect(self._dsn, autocommit=self._autocommit, timeout_s=timeout_s)
         self.conn = self._runner.run(opening)
 
     @property
@@ -93,21 +98,23 @@ class Database:
         **named: P.kwargs,
     ) -> R:
         """As call, for what only reads: when the connection is lost it is made anew for a while."""
-        lost_at = None
+        until = 0.0
         while True:
             try:
                 if self.conn.closed:
-                    self._open()
+                    self._open((until or self.look_until) - time.monotonic())
                 return self.call(function, *arguments, **named)
             except (psycopg.OperationalError, CliError) as error:
                 if not _is_unreachable(error):
                     raise
-                if lost_at is None:
-                    lost_at = time.monotonic()
+                now = time.monotonic()
+                if not until:
+                    is_bounded = self.look_until < math.inf
+                    until = self.look_until if is_bounded else now + RECONNECT_FOR_S
                     click.echo("batchq: the connection was lost; trying again", err=True)
-                elif time.monotonic() - lost_at > RECONNECT_FOR_S:
+                if now >= until:
                     raise
-            time.sleep(RECONNECT_EVERY_S)
+            time.sleep(min(RECONNECT_EVERY_S, until - now))
 
     def now(self) -> datetime:
         """The database's time: asked for once, then counted here."""

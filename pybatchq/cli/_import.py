@@ -41,6 +41,7 @@ LARGEST_BATCH = 16 << 20
 IDLE_S = 0.5
 COMMIT_PATIENCE_S = 5.0
 _PLACE = re.compile(r" \(job ([0-9]+)\)$")
+MISSING = {"invalid kind: null": "kind is missing"}
 _OBJECT = dict[str, msgspec.Raw]
 
 
@@ -90,7 +91,7 @@ def run(dsn: str | None, source: str, *, batch: int, skip: int, as_json: bool) -
                     _store(db, lines, tally)
                     bar.advance(lines, tally)
         except (KeyboardInterrupt, BadLineError, BatchqError, psycopg.Error) as error:
-            ended = stopped(error, tally)
+            ended = stopped(error, tally, is_pipe=source == "-")
     if as_json:
         counts = {"lines": tally.lines, "new": tally.new, "duplicates": tally.duplicates}
         click.echo(to_json(counts))
@@ -100,7 +101,7 @@ def run(dsn: str | None, source: str, *, batch: int, skip: int, as_json: bool) -
         raise ended
 
 
-def stopped(error: BaseException, tally: Tally) -> CliError:
+def stopped(error: BaseException, tally: Tally, *, is_pipe: bool = False) -> CliError:
     """Why it stopped, what is in by then, and how to go on."""
     match error:
         case KeyboardInterrupt():
@@ -108,20 +109,38 @@ def stopped(error: BaseException, tally: Tally) -> CliError:
             why = CliError("interrupted", exit_code=EXIT_INTERRUPTED)
         case BadLineError():
             why = CliError(str(error), hint=error.hint)
+        case InvalidArgumentError():  # of the data, not of the command's own
+            why = CliError(f"{error} ({error.code})", hint=error.hint)
         case Exception() if (shown := as_cli_error(error)) is not None:
             why = shown
         case _:
             raise error
+    hints = [why.hint, _going_on(tally, is_pipe=is_pipe)]
+    return CliError(
+        f"{why.message}; {_committed(tally)}",
+        hint="; then ".join(filter(None, hints)) or None,
+        exit_code=why.exit_code,
+    )
+
+
+def _committed(tally: Tally) -> str:
+    if tally.lines == 0 and tally.unsure is None:
+        return "nothing was stored"
     told = (
         f"{counted(tally.lines, 'line')} {'was' if tally.lines == 1 else 'were'} committed before"
     )
-    going_on = f"go on with --skip {tally.lines}"
     if tally.unsure is not None:
         told += f", and perhaps those to {tally.unsure:,}"
-        going_on += f", or --skip {tally.unsure} if these are in"
-    hint = going_on if why.hint is None else f"{why.hint}; then {going_on}"
-    message = f"{why.message}; {told} ({tally.told()})"
-    return CliError(message, hint=hint, exit_code=why.exit_code)
+    return f"{told} ({tally.told()})"
+
+
+def _going_on(tally: Tally, *, is_pipe: bool) -> str | None:
+    """None where the same command does it."""
+    again = "give the same lines again with" if is_pipe else "go on with"
+    told = [f"{again} --skip {tally.lines}"] if tally.lines else []
+    if tally.unsure is not None:
+        told.append(f"{'' if told else again + ' '}--skip {tally.unsure} if these are in")
+    return ", or ".join(told) or None
 
 
 def _store(db: Database, batch: Batch, tally: Tally) -> None:
@@ -134,6 +153,7 @@ def _store(db: Database, batch: Batch, tally: Tally) -> None:
             text = f"lines {batch.numbers[0]} to {batch.numbers[-1]}: {error}"
             raise InvalidArgumentError(text, hint=error.hint) from error
         message = str(error)[: place.start()]
+        message = MISSING.get(message, message)
         raise BadLineError(batch.numbers[int(place[1]) - 1], message, error.hint) from error
 
     def committed() -> None:

@@ -16,6 +16,7 @@ from pybatchq.cli._show import (
     STYLES,
     age,
     console,
+    first_line,
     is_terminal,
     one_line_json,
     pretty_json,
@@ -39,7 +40,7 @@ class Failure(msgspec.Struct, frozen=True):
     worker: str | None = None
 
 
-def show(job: JobRecord, now: datetime, *, full: bool) -> None:
+def show(job: JobRecord, now: datetime, *, full: bool, notice: str | None) -> None:
     page = _Page(console(), full=full)
     failures = msgspec.json.decode(job.errors, type=list[Failure])
     status = job.status if job.state in {job.status, "leased"} else f"{job.status} ({job.state})"
@@ -49,8 +50,10 @@ def show(job: JobRecord, now: datetime, *, full: bool) -> None:
             (status, STYLES.get(job.status, "")),
         )
     )  # fmt: skip
-    for label, value in _facts(job, now):
+    for label, value in _facts(job, failures, now):
         page.fact(label, value)
+    if notice is not None:
+        page.fact("NOTE", visible(notice))
     page.block("payload", pretty_json(job.payload))
     if job.result is not None:
         page.block("result", pretty_json(job.result))
@@ -64,7 +67,7 @@ def show(job: JobRecord, now: datetime, *, full: bool) -> None:
         page.text(f"{stamp(at)}  {event}")
 
 
-def _facts(job: JobRecord, now: datetime) -> Iterator[tuple[str, str]]:
+def _facts(job: JobRecord, failures: list[Failure], now: datetime) -> Iterator[tuple[str, str]]:
     yield "uuid", str(job.uuid)
     yield "queue", visible(job.queue)
     yield "priority", str(job.priority)
@@ -76,12 +79,19 @@ def _facts(job: JobRecord, now: datetime) -> Iterator[tuple[str, str]]:
         ("locked by", job.locked_by and visible(job.locked_by)),
         ("locked until", job.locked_until and _relative(job.locked_until, now)),
         ("progress", job.progress and one_line_json(job.progress)),
-        ("last error", job.last_error and visible(" ".join(job.last_error.split()))),
+        ("last error", job.last_error and visible(_last_error(job.last_error, failures))),
     )
     yield "created", _relative(job.created_at, now)
     if job.finished_at is None:
         yield "run at", _relative(job.run_at, now)
     yield from ((label, value) for label, value in optional if value)
+
+
+def _last_error(text: str, failures: list[Failure]) -> str:
+    """Its first line where an attempt below has the whole; a reason to cancel is nowhere else."""
+    if any(failure.error == text for failure in failures):
+        return first_line(text)
+    return " ".join(text.split())
 
 
 def _relative(at: datetime, now: datetime) -> str:

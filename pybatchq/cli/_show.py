@@ -5,6 +5,7 @@ Nothing that comes out of the database reaches a terminal raw: control character
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -41,6 +42,12 @@ def visible(text: str, *, lines: bool = False) -> str:
     return unsafe.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def first_line(text: str) -> str:
+    """The first line that has anything in it."""
+    first, *_ = text.strip().splitlines() or [""]
+    return " ".join(first.split())
+
+
 def is_terminal(*, err: bool = False) -> bool:
     return (sys.stderr if err else sys.stdout).isatty()
 
@@ -50,6 +57,8 @@ def console(*, err: bool = False) -> Console:
     return Console(
         file=sys.stderr if err else sys.stdout,
         force_terminal=is_terminal(err=err),
+        # rich's own NO_COLOR leaves bold and dim
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
         markup=False,
         highlight=False,
         emoji=False,
@@ -158,22 +167,30 @@ def cell(value: object, style: str = "") -> Cell:
 class Rows(Generic[T]):
     """Prints records as they come, page after page: a table, tab-separated lines or JSON lines.
 
-    A table's columns keep the widths of its first page unless a later one needs more.
+    A table's columns keep the widths of its first page unless a later one needs more. `at`: for
+    programs, a field `at` comes first, with the time at which a page was printed.
     """
 
     def __init__(
-        self, columns: Sequence[Column], shown: Callable[[T], Sequence[Cell]], *, as_json: bool
+        self,
+        columns: Sequence[Column],
+        shown: Callable[[T], Sequence[Cell]],
+        *,
+        as_json: bool,
+        at: Callable[[], datetime] | None = None,
     ) -> None:
         self._columns = columns
         self._shown = shown
         self._as_json = as_json
+        self._at = at
         self._natural = [cell_len(column.title) for column in columns]
         self._begun = False
 
     def print(self, records: Sequence[T]) -> None:
         if self._as_json:
+            first = self._first()
             for record in records:
-                click.echo(as_json(record))
+                click.echo(as_json(first | msgspec.structs.asdict(record)))
         elif is_terminal():
             if records or not self._begun:
                 screen = console()
@@ -183,11 +200,15 @@ class Rows(Generic[T]):
         self._begun = True
 
     def _print_lines(self, records: Sequence[T]) -> None:
+        first = self._first()
         if not self._begun:
-            click.echo("\t".join(records[0].__struct_fields__))
+            click.echo("\t".join([*first, *records[0].__struct_fields__]))
         for record in records:
-            values = (getattr(record, name) for name in record.__struct_fields__)
-            click.echo("\t".join(map(_field, values)))
+            values = first | msgspec.structs.asdict(record)
+            click.echo("\t".join(map(_field, values.values())))
+
+    def _first(self) -> dict[str, Any]:
+        return {} if self._at is None else {"at": self._at()}
 
     def table(self, records: Sequence[T], width: int) -> Table:
         rows = [self._shown(record) for record in records]

@@ -14,10 +14,11 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from pybatchq import calls
-from pybatchq.cli._common import plain_errors
+from pybatchq.cli._common import CliError, plain_errors
 from pybatchq.cli._database import Database
 from pybatchq.errors import InvalidArgumentError
 from pybatchq.jsontext import encode
+from pybatchq.types import JobSummary
 
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *(ms|s|m|h|d)")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -152,8 +153,17 @@ def checked_json(data: bytes, *, kind: Any = msgspec.Raw) -> msgspec.Raw:
 
 def job_ids(db: Database, jobs: Sequence[str]) -> list[int]:
     """The ids of jobs given by number or UUID, each once, in their order."""
-    ids = (int(job) if _ID.fullmatch(job) else db.call(calls.job_id, job=job) for job in jobs)
+    ids = (int(job) if _ID.fullmatch(job) else db.look(calls.job_id, job=job) for job in jobs)
     return list(dict.fromkeys(ids))
+
+
+def summary(db: Database, job_id: int) -> JobSummary:
+    """Where a job stands, without its payload; JobNotFoundError if there is none."""
+    for job in db.look(calls.list_jobs, before_id=job_id + 1, n=1):
+        if job.id == job_id:
+            return job
+    db.look(calls.get_job, job_id=job_id)
+    raise CliError(f"job {job_id} cannot be seen")
 
 
 def one_of(*values: str) -> Completion:

@@ -16,10 +16,19 @@ from pybatchq.cli._common import CliError, command, dsn_option, json_option
 from pybatchq.cli._database import Database
 from pybatchq.cli._show import as_json as to_json
 from pybatchq.cli._show import note, span
-from pybatchq.cli._values import SINCE, Number, job_ids, kind_option, one_of, queue_option
+from pybatchq.cli._values import (
+    SINCE,
+    Number,
+    job_ids,
+    kind_option,
+    one_of,
+    queue_option,
+    summary,
+)
 from pybatchq.errors import InvalidArgumentError, JobNotFoundError, WrongStateError
 
 C = TypeVar("C", bound=Callable[..., Any])
+PURGED = ("failed", "completed", "cancelled")
 ALL_HINT = "name jobs, or give filters, or --all for every one there is"
 
 
@@ -173,7 +182,7 @@ def redrive(
 )
 @which_options
 @click.option("--status", metavar="STATUS", help="failed (the default), completed or cancelled.",
-              shell_complete=one_of("failed", "completed", "cancelled"))  # fmt: skip
+              shell_complete=one_of(*PURGED))  # fmt: skip
 @click.option("--finished-before", "--until", "finished_before", type=SINCE, metavar="WHEN",
               help="Ended before then; 30d: thirty days ago.")  # fmt: skip
 @how_options
@@ -194,6 +203,9 @@ def purge(
     Dead letters, unless --status says otherwise. With filters instead of IDs: all that match, after
     a question.
     """
+    if status not in {None, *PURGED}:
+        words = f"{', '.join(PURGED[:-1])} or {PURGED[-1]}"
+        raise click.BadParameter(f"{status!r} is none of {words}", param_hint="--status")
     also = {"status": status, **filters}
     how = _how(
         job, filters if job else also, everything,
@@ -203,6 +215,8 @@ def purge(
         given = _given(db, also)
         if job:
             given["job_ids"] = job_ids(db, job)
+            for job_id in given["job_ids"]:
+                summary(db, job_id)
             how = replace(how, named=len(given["job_ids"]))
         else:
             given.setdefault("finished_before", db.call(calls.now))

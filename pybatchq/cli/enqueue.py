@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from pybatchq import calls
-from pybatchq.cli import _import
+from pybatchq.cli import _import, _workforce
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
 from pybatchq.cli._show import as_json as to_json
@@ -20,7 +20,7 @@ from pybatchq.errors import InvalidArgumentError
 from pybatchq.types import EnqueuedJob
 
 IMPORT_ONLY = "goes with --from"
-JOB_ONLY = "goes with a KIND; with --from each line says its own"
+JOB_ONLY = "goes with a KIND; with --from each line says what it has"
 
 
 @command(
@@ -89,7 +89,9 @@ def enqueue(
     in, and --skip goes on after them.
     """
     if source is not None:
-        _refuse({"kind": kind, **options}, JOB_ONLY)
+        if kind is not None:
+            raise click.UsageError("give a KIND or --from, not both: each line says its own.")
+        _refuse(options, JOB_ONLY)
         _import.run(dsn, source, batch=batch or 1000, skip=skip or 0, as_json=as_json)
         return
     _refuse({"batch": batch, "skip": skip}, IMPORT_ONLY)
@@ -107,8 +109,7 @@ def enqueue(
 def _refuse(options: dict[str, Any], why: str) -> None:
     for name, value in options.items():
         if value is not None:
-            shown = name.upper() if name in {"kind", "payload"} else f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{shown} {why}.")
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}.")
 
 
 def _one(dsn: str | None, options: dict[str, Any]) -> EnqueuedJob:
@@ -124,6 +125,8 @@ def _one(dsn: str | None, options: dict[str, Any]) -> EnqueuedJob:
         except InvalidArgumentError as error:
             message = re.sub(r" \(job 1\)$", "", str(error))
             raise InvalidArgumentError(message, hint=error.hint) from error
+        if job.is_new:
+            _workforce.tell_if_unknown(db, options["kind"])
     return job
 
 

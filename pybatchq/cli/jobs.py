@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from pybatchq import calls
-from pybatchq.cli import _follow, _record
+from pybatchq.cli import _follow, _record, _workforce
 from pybatchq.cli._common import (
     EXIT_TIMED_OUT,
     CliError,
@@ -29,6 +29,7 @@ from pybatchq.cli._show import (
     age,
     cell,
     counted,
+    first_line,
     is_terminal,
     iso,
     note,
@@ -45,6 +46,7 @@ from pybatchq.cli._values import (
     kind_option,
     one_of,
     queue_option,
+    summary,
 )
 from pybatchq.types import JobSummary
 
@@ -101,7 +103,7 @@ def jobs(
     """List jobs, newest first.
 
     With --follow the oldest comes first, and a job is printed again whenever it has changed; this
-    watches the newest 500 that match. Ctrl-C ends it.
+    watches the newest 500 that match, over restarts of the server. Ctrl-C ends it.
     """
     if follow and (everything or before is not None):
         raise click.UsageError("--follow goes with neither --all nor --before.")
@@ -122,6 +124,7 @@ def jobs(
             last = page[-1].id
         if last is None:
             note("no jobs match")
+            _workforce.tell_if_unused(db, filters["queue"])
         elif n is not None and db.call(calls.list_jobs, **matching, before_id=last, n=1):
             note(f"more: {_next_page(filters, limit, last)}")
 
@@ -156,7 +159,7 @@ def shown(job: JobSummary, now: datetime) -> Sequence[Cell]:
     if job.locked_by:
         notes.append(f"by {job.locked_by}")
     if job.last_error:
-        notes.append(" ".join(job.last_error.split()))
+        notes.append(first_line(job.last_error))
     style = STYLES.get(job.status, "")
     return (
         cell(job.id), cell(job.kind), cell(job.queue), cell(job.status, style),
@@ -196,7 +199,8 @@ def job(*, job_id: str, full: bool, as_json: bool, dsn: str | None) -> None:
         if as_json:
             click.echo(to_json(record))
         else:
-            _record.show(record, db.now(), full=full or not is_terminal())
+            notice = _workforce.why_pending(db, record) if record.status == "pending" else None
+            _record.show(record, db.now(), full=full or not is_terminal(), notice=notice)
 
 
 @command(
@@ -219,13 +223,18 @@ Exit codes:
 def wait(
     *, job: tuple[str, ...], timeout: timedelta | None, as_json: bool, dsn: str | None
 ) -> None:
-    """Wait until jobs have ended; print each as it ends."""
+    """Wait until jobs have ended; print each as it ends.
+
+    A server that goes away is waited for: until the timeout, without one for a minute.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
     bad = 0
     with Database(dsn) as db:
+        if deadline is not None:
+            db.look_until = deadline
         ids = waiting = job_ids(db, job)
         for attempt in itertools.count():
-            found = [_summary(db, job_id) for job_id in waiting]
+            found = [summary(db, job_id) for job_id in waiting]
             ended = sorted((f for f in found if f.status in ENDED), key=lambda f: f.updated_at)
             for one in ended:
                 bad += one.status != "completed"
@@ -244,15 +253,7 @@ def wait(
         raise CliError(f"{bad:,} of {counted(len(ids), 'job')} did not complete")
 
 
-def _summary(db: Database, job_id: int) -> JobSummary:
-    """Where a job stands, without its payload; JobNotFoundError if there is none."""
-    for job in db.look(calls.list_jobs, before_id=job_id + 1, n=1):
-        if job.id == job_id:
-            return job
-    db.look(calls.get_job, job_id=job_id)
-    raise CliError(f"job {job_id} cannot be seen")
-
-
 def _told(job: JobSummary) -> str:
-    error = f": {job.last_error}" if job.status != "completed" and job.last_error else ""
-    return f"{job.id} {job.status}{visible(' '.join(error.split()))}"
+    if job.status == "completed" or not job.last_error:
+        return f"{job.id} {job.status}"
+    return f"{job.id} {job.status}: {visible(first_line(job.last_error))}"

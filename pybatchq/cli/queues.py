@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from pybatchq import calls
+from pybatchq.cli import _workforce
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
 from pybatchq.cli._show import (
@@ -69,7 +70,10 @@ def queues(*, as_json: bool, dsn: str | None) -> None:
 @json_option
 @dsn_option
 def stats(*, queue: str | None, watch: timedelta | None, as_json: bool, dsn: str | None) -> None:
-    """Show the depths of a queue, or of all and their sum."""
+    """Show the depths of a queue, or of all and their sum.
+
+    In a pipe, or as JSON, --watch tells the time of each sample in a field `at`.
+    """
     if watch is not None and watch < LEAST_INTERVAL:
         raise click.BadParameter("give 100ms or more", param_hint="--watch")
     with Database(dsn) as db:
@@ -80,7 +84,7 @@ def stats(*, queue: str | None, watch: timedelta | None, as_json: bool, dsn: str
             if is_terminal() and not as_json:
                 _watch(db, queue, watch)
             else:
-                rows = _rows(db, as_json=as_json)
+                rows = _rows(db, as_json=as_json, at=db.now)
                 while True:
                     rows.print(_counts(db, queue, as_json=as_json))
                     time.sleep(watch.total_seconds())
@@ -88,8 +92,10 @@ def stats(*, queue: str | None, watch: timedelta | None, as_json: bool, dsn: str
             return
 
 
-def _rows(db: Database, *, as_json: bool) -> Rows[QueueStats]:
-    return Rows(COLUMNS, lambda q: shown(q, db.now()), as_json=as_json)
+def _rows(
+    db: Database, *, as_json: bool, at: Callable[[], datetime] | None = None
+) -> Rows[QueueStats]:
+    return Rows(COLUMNS, lambda q: shown(q, db.now()), as_json=as_json, at=at)
 
 
 def _watch(db: Database, queue: str | None, every: timedelta) -> None:
@@ -158,7 +164,14 @@ def _count(count: int, stats: QueueStats, style: str = "") -> Cell:
 @queue_argument
 @click.option("--max-attempts", type=int, metavar="N", help="Of jobs enqueued from now on.")
 @click.option("--timeout", type=DURATION, metavar="TIME", help="Of jobs enqueued from now on.")
-@click.option("--lease-for", type=DURATION, metavar="TIME", help="Of leases from now on.")
+@click.option(
+    "--lease-for",
+    "--lease",
+    "lease_for",
+    type=DURATION,
+    metavar="TIME",
+    help="Of leases from now on.",
+)
 @click.option("--backoff", metavar="exponential|fixed", help="The wait before a retry.",
               shell_complete=one_of("exponential", "fixed"))  # fmt: skip
 @click.option("--backoff-base", type=DURATION, metavar="TIME", help="The first wait.")
@@ -191,6 +204,7 @@ def pause(*, queue: str, reason: str | None, dsn: str | None) -> None:
     Jobs may still be added, and those that run go on.
     """
     with Database(dsn) as db:
+        _workforce.tell_if_unused(db, queue)
         db.call(calls.pause, queue=queue, reason=reason)
         click.echo(f"queue {cell(queue).text} is paused.")
 

@@ -21,10 +21,10 @@ COLUMNS = (
     Column("RUNNING", 8, justify="right"),
     Column("SEEN", 7, justify="right"),
     Column("QUEUES", 6, least=12),
-    Column("KINDS", 3, least=14),
-    Column("MEMORY", 5, justify="right"),
-    Column("UP", 4, justify="right"),
-    Column("PID", 2, justify="right"),
+    Column("KINDS", 2, least=14),
+    Column("MEMORY", 4, justify="right"),
+    Column("UP", 3, justify="right"),
+    Column("PID", 5, justify="right"),
     Column("HOST", 1, least=14),
 )
 
@@ -41,12 +41,13 @@ def workers(*, everyone: bool, as_json: bool, dsn: str | None) -> None:
     with Database(dsn) as db:
         found = db.call(calls.list_workers, n=MOST)
         shown = [worker for worker in found if everyone or worker.is_alive]
-        Rows[WorkerInfo](COLUMNS, lambda w: row(w, db.now()), as_json=as_json).print(shown)
+        if shown:
+            Rows[WorkerInfo](COLUMNS, lambda w: row(w, db.now()), as_json=as_json).print(shown)
+        else:
+            note("no workers")
         silent = len(found) - len(shown)
         if silent:
             note(f"{silent} more fell silent within the last day: batchq workers --all")
-        elif not shown:
-            note("no workers")
 
 
 def row(worker: WorkerInfo, now: datetime) -> Sequence[Cell]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -113,18 +114,20 @@ def dev(ctx: click.Context, /, *, dsn: str | None, **given: Any) -> None:
     """Database and worker in one terminal, for development.
 
     Starts an embedded PostgreSQL, whose data stay for the next time, or uses --dsn or DATABASE_URL;
-    installs batchq and works until Ctrl-C.
+    installs batchq and works until Ctrl-C. Logs every job unless told otherwise.
     """
     from pybatchq import service
     from pybatchq.install import install_dsn
 
-    settings = Settings.from_env({**os.environ, **overlaid(**given)})
+    settings = Settings.from_env({"BATCHQ_LOG_LEVEL": "debug", **os.environ, **overlaid(**given)})
     if settings.processes > 1:
         raise CliError("dev runs one process; batchq worker runs several", exit_code=EXIT_USAGE)
-    with development.database(dsn or settings.database_url) as address:
+    with contextlib.ExitStack() as stack:
+        address = stack.enter_context(development.database(dsn or settings.database_url))
         asyncio.run(install_dsn(address))
+        os.environ["DATABASE_URL"] = address  # handlers, and the processes they run in, read it
         note(f"other terminals: export DATABASE_URL='{address}'")
-        ctx.exit(service.run_worker(address, settings))
+        ctx.exit(service.run_worker(address, settings, before_leaving=stack.close))
 
 
 @command(
@@ -134,7 +137,7 @@ def dev(ctx: click.Context, /, *, dsn: str | None, **given: Any) -> None:
 )
 @click.argument("queue", default="default")
 @handlers_option
-@click.option("--lease", default="1h", show_default=True, help="Nobody else gets the job so long.")
+@click.option("--lease", default="1h", metavar="TIME", show_default=True, help="Nobody else gets the job so long.")
 @json_option
 @dsn_option
 def run_once(

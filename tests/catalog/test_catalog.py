@@ -15,7 +15,7 @@ from tests.support.sqlfiles import FUNCTION_FILES, PUBLIC_FOLDERS, SQL
 
 ROLES = tuple(f"batchq_{folder}" for folder in PUBLIC_FOLDERS)
 # a worker keeps the queues in order too
-ALSO_CALLS = {"worker": {"maintain", "reap"}}
+ALSO_CALLS = {"worker": {"maintain", "reap"}, "monitor": {"list_tokens"}}
 # INSERT on the view is enqueue
 ON_JOBS = {
     "batchq_producer": ["insert"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
+import hashlib
 import inspect
 import math
 import uuid
@@ -46,19 +47,23 @@ group by 1
 """
 STRUCTS: dict[str, type[msgspec.Struct]] = {
     "cancelled_jobs": types.CancelledJobs,
+    "dead_error": types.DeadError,
     "enqueued_job": types.EnqueuedJob,
     "error_code": types.ErrorCode,
     "extended_lease": types.ExtendedLease,
     "installed_version": types.InstalledVersion,
     "job_record": types.JobRecord,
+    "job_state": types.JobState,
     "job_summary": types.JobSummary,
     "leased_job": types.LeasedJob,
     "lost_lease": types.LostLease,
     "maintained": types.Maintained,
+    "queue_settings": types.QueueSettings,
     "queue_stats": types.QueueStats,
+    "token_info": types.TokenInfo,
     "worker_info": types.WorkerInfo,
 }
-NOT_A_FUNCTION = {"backend_pid", "listen", "notify", "now", "unlisten"}
+NOT_A_FUNCTION = {"backend_pid", "is_writable", "listen", "notify", "now", "unlisten"}
 
 
 def public_calls() -> dict[str, Callable[..., Awaitable[Any]]]:
@@ -215,9 +220,17 @@ async def watch_and_operate(call: Session) -> None:
     await call(calls.pause, queue="q", reason="why")
     (depth,) = await call(calls.stats, queue="q")
     assert (depth.pause_reason, depth.leased, depth.scheduled, depth.dead) == ("why", 2, 4, 1)
+    settings = await call(calls.get_queue, queue="q")
+    assert await call(calls.list_queues) == [settings]
+    assert (settings.max_attempts, settings.backoff_factor) == (7, 3.0)
+    assert (settings.lease_for, settings.pause_reason) == (dt.timedelta(seconds=5), "why")
     await call(calls.resume, queue="q")
     dead = await call(calls.list_jobs, status="failed", state="failed", queue="q", kind="b", n=5)
     (summary,) = dead
+    (state,) = await call(calls.job_states, job_ids=[summary.id, 10**15])
+    assert state == types.JobState(summary.id, "q", "failed", "failed")
+    (error,) = await call(calls.list_errors, queue="q", kind="b", n=5)
+    assert (error.error, error.jobs, error.job_ids) == ("e", 1, [summary.id])
     record = await call(calls.get_job, job_id=summary.id)
     assert record.last_error == "e"
     assert msgspec.json.decode(record.errors)[0]["attempt"] == 1
@@ -238,7 +251,7 @@ async def watch_and_operate(call: Session) -> None:
     done = await call(calls.cancel_many, **every, reason="enough")
     assert (done.cancelled, done.asked, done.deferred) == (4, 2, 0)
     assert await call(calls.cancel_many, job_ids=[summary.id]) == types.CancelledJobs(0, 0, 0)
-    assert (await call(calls.version)).migration >= 2
+    assert (await call(calls.version)).migration >= 3
     assert {error.code for error in await call(calls.errors)} >= {"JQ001", "JQ009"}
 
 
@@ -259,11 +272,29 @@ async def come_and_go(call: Session) -> None:
     assert await call(calls.drop_worker, worker_id=worker_id) is False
 
 
+async def let_in(call: Session) -> None:
+    digest = hashlib.sha256(b"secret").digest()
+    assert await call(calls.find_token, secret_hash=digest) is None
+    assert await call(calls.has_tokens) is False
+    token_id = await call(
+        calls.create_token, name="shop", secret_hash=digest, scopes=["produce", "monitor"],
+        queues=["q"], expires_at=dt.datetime(2999, 1, 1, tzinfo=dt.UTC),
+    )  # fmt: skip
+    token = await call(calls.find_token, secret_hash=digest)
+    assert (token.token_id, token.name, token.revoked_at) == (token_id, "shop", None)
+    assert (token.scopes, token.queues) == (["produce", "monitor"], ["q"])
+    assert await call(calls.list_tokens) == [token]
+    assert await call(calls.has_tokens) is True
+    assert await call(calls.revoke_token, name="shop") is True
+    assert await call(calls.revoke_token, name="shop") is False
+
+
 async def test_every_call_works_and_answers_as_annotated(conn: Connection) -> None:
     call = Session(conn)
     await produce_and_work(call)
     await watch_and_operate(call)
     await come_and_go(call)
+    await let_in(call)
     assert call.called == set(public_calls()) - NOT_A_FUNCTION
 
 

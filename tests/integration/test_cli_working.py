@@ -161,7 +161,7 @@ async def test_b08_a67_dev_starts_a_database_installs_and_works(tmp_path: Path) 
 def test_a24_any_other_mode_is_refused_by_name() -> None:
     done = run(MODE="serve")
     assert done.returncode == 2
-    assert "MODE is 'serve'; allowed: worker" in done.stderr
+    assert "MODE is 'serve'; allowed: api, worker" in done.stderr
 
 
 def test_a24_a26_mode_worker_is_the_command_worker() -> None:
@@ -190,3 +190,50 @@ def listening(pid: int) -> list[str]:
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
     ]
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+
+
+BROKEN = {
+    "syntax": ("def a(:\n", "kinds.py:1: SyntaxError: "),
+    "zero": ("x = 1\ny = 1 / 0\n", "kinds.py:2: ZeroDivisionError: "),
+    "twice": (KIND_MODULE + KIND_MODULE, "ValueError: kind 'double' already has the handler"),
+    "leaves": ("import sys\nsys.exit(4)\n", "kinds.py:2: SystemExit: 4"),
+    "imports": ("import no_such_package\n", "kinds.py:1: ModuleNotFoundError: No module named"),
+    "process": (
+        "from pybatchq import handler\nhandler('k', runs_in='process')(lambda p: 1)\n",
+        "kind 'k': runs_in='process' needs functions at the top of a module",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "says"), BROKEN.values(), ids=BROKEN)
+def test_a_module_that_cannot_work_is_one_line_with_its_place(
+    db: str, tmp_path: Path, source: str, says: str
+) -> None:
+    (tmp_path / "kinds.py").write_text(source)
+    done = run("worker", "--handlers", "kinds", "--dsn", db, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert says in done.stderr
+
+
+def test_a_server_that_will_not_have_us_is_not_waited_for(db: str) -> None:
+    done = run("worker", "--dsn", psycopg.conninfo.make_conninfo(db, user="nobody_known"))
+    assert done.returncode == 3
+    assert "nobody_known" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_dev_stops_its_database_though_handlers_do_not_stop(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with started("dev", "--handlers", KINDS, BATCHQ_DATA=str(data)) as process:
+        told = re.search(r"export DATABASE_URL='(.*)'", wait_for(process, "DATABASE_URL"))
+        assert told is not None
+        wait_for(process, "worker started")
+        async with await psycopg.AsyncConnection.connect(told[1], autocommit=True) as conn:
+            job_id = await calls.enqueue(conn, "stubborn thread")
+            await ended(conn, job_id, "running")
+        process.send_signal(signal.SIGINT)
+        wait_for(process, "stopping")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 5
+    assert not (data / "dev" / "data" / "postmaster.pid").exists()

@@ -24,10 +24,8 @@ def block(language: str, start: str) -> str:
 
 
 async def test_the_sql_runs(conn: psycopg.AsyncConnection[Any]) -> None:
-    await conn.execute("create table orders (id integer, total numeric)")
     produce, rest = block("sql", "-- produce").split("-- work")
     await conn.execute(produce.encode())
-    await conn.execute("update batchq.scheduled set run_at = batchq._now()")
     work, look = rest.split("-- look")
     statements = [line for line in work.splitlines()[1:] if line.startswith("select")]
     cursor = await conn.execute(statements[0].encode())

@@ -22,7 +22,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 NOBODY = "batchq_test_nobody"  # may enter the schema, nothing more
 ROLES = (NOBODY, *(f"batchq_{folder}" for folder in PUBLIC_FOLDERS))
-ALSO = {"batchq_worker": {"maintain", "reap"}}
+ALSO = {"batchq_worker": {"maintain", "reap"}, "batchq_monitor": {"list_tokens"}}
 READS_JOBS = {"batchq_operator", "batchq_monitor"}
 
 
@@ -96,7 +96,7 @@ def test_f074_no_role_touches_a_table(owner: Connection, role: str) -> None:
             "and relkind in ('r', 'p', 'v')"
         )
     ]
-    assert {"job", "job_7", "ready", "jobs", "floor", "migration", "worker"} <= set(tables)
+    assert {"job", "job_7", "ready", "jobs", "floor", "migration", "worker", "token"} <= set(tables)
     done = set()
     with acting(owner, role) as conn:
         for table in tables:

@@ -69,6 +69,15 @@ ODD_TIMES = [
     "9999-12-31 23:59:59+00", "20000-01-01 00:00:00+00", "1970-01-01 00:00:00+00",
     "2024-02-29 12:00:00+14", "2300-01-01 00:00:00.000001+00",
 ]  # fmt: skip
+ODD_BYTES = [
+    "",
+    "\\x",
+    "\\x00",
+    "\\x" + "ff" * 31,
+    "\\x" + "ab" * 32,
+    "\\x" + "00" * 33,
+    "\\x" + "5a" * 5000,
+]
 ODD_UUIDS = [
     "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
     "00000000-0000-8000-8000-000000000001",
@@ -109,6 +118,10 @@ times: Text = st.sampled_from(ODD_TIMES)
 booleans: Text = st.sampled_from(["true", "false"])
 uuids: Text = st.one_of(st.sampled_from(ODD_UUIDS), st.uuids().map(str))
 
+byte_strings: Text = st.one_of(
+    st.sampled_from(ODD_BYTES), st.binary(max_size=40).map(lambda value: "\\x" + value.hex())
+)
+
 CONSTANTS: dict[str, list[str]] = {
     "text": ODD_TEXTS,
     "jsonb": ODD_JSON,
@@ -119,6 +132,7 @@ CONSTANTS: dict[str, list[str]] = {
     "timestamp with time zone": ODD_TIMES,
     "boolean": ["true", "false"],
     "uuid": ODD_UUIDS,
+    "bytea": ODD_BYTES,
 }
 ODD: dict[str, Text] = {
     "text": any_text,
@@ -130,6 +144,7 @@ ODD: dict[str, Text] = {
     "timestamp with time zone": times,
     "boolean": booleans,
     "uuid": uuids,
+    "bytea": byte_strings,
 }
 # ids of the jobs and leases that the test has put there
 SANE: dict[str, Text] = {
@@ -142,6 +157,7 @@ SANE: dict[str, Text] = {
     "timestamp with time zone": st.sampled_from(["2020-01-01 00:00+00", "2100-01-01 00:00+00"]),
     "boolean": booleans,
     "uuid": st.just("00000000-0000-4000-8000-000000000001"),
+    "bytea": st.sampled_from(["\\x" + "ab" * 32, "\\x" + "cd" * 32]),
 }
 SANE_BY_NAME: dict[str, Text] = {
     "kind": st.just("k"),
@@ -153,6 +169,8 @@ SANE_BY_NAME: dict[str, Text] = {
     "state": st.sampled_from(["failed", "ready", "leased", "scheduled", "pending", "running"]),
     "job": st.sampled_from(["1", "12"]),
     "headers": st.just('{"trace": "1"}'),
+    "scopes": st.sampled_from(["produce", "work", "operate", "monitor"]),
+    "expires_at": st.just("2100-01-01 00:00+00"),
 }
 
 
@@ -223,8 +241,9 @@ PLAIN: dict[str, str] = {
     "timestamp with time zone": "2020-01-01 00:00+00",
     "boolean": "false",
     "uuid": "00000000-0000-4000-8000-000000000001",
+    "bytea": "\\x" + "ef" * 32,
 }
-PLAIN_BY_NAME = {"jobs": '[{"kind": "k"}]', "job": "1", "kind": "k"}
+PLAIN_BY_NAME = {"jobs": '[{"kind": "k"}]', "job": "1", "kind": "k", "scopes": "produce"}
 NEEDS = {
     **{("cancel_many", name): {"queue": "default"} for name in ("reason", "n", "dry_run")},
     ("enqueue", "dedupe_for"): {"dedupe_key": "d"},

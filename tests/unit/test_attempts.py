@@ -7,6 +7,7 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pydantic
 import pytest
 
 from pybatchq import attempts
@@ -282,3 +283,34 @@ async def test_what_a_hook_raises_before_fails_the_attempt_and_after_is_only_log
     assert (await run(handler, options={"before": fail})).what == "RuntimeError"
     assert await run(handler, options={"after": fail}) == Ending("completed", "5")
     assert "hook failed" in caplog.text
+
+
+async def test_a_deliberate_verdict_names_what_it_came_from() -> None:
+    async def handler(payload: Any) -> None:
+        try:
+            int("x")
+        except ValueError as error:
+            raise RetryIn(5, "bad number") from error
+
+    text = (await run(handler)).text or ""
+    assert text.startswith("bad number\n\ncaused by ValueError: invalid literal")
+
+
+async def test_the_place_of_an_error_is_the_users_own() -> None:
+    async def handler(payload: Any) -> None:
+        {}["missing"]
+
+    text = (await run(handler)).text or ""
+    assert text.startswith("KeyError: 'missing'\n\n  File")
+    assert "attempts.py" not in text.replace("test_attempts.py", "")
+    assert "^" not in text
+
+
+async def test_a_pydantic_model_is_a_result() -> None:
+    class Out(pydantic.BaseModel):
+        n: int
+
+    async def handler(payload: Any) -> Out:
+        return Out(n=5)
+
+    assert (await run(handler)).text == '{"n":5}'

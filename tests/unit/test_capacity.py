@@ -53,14 +53,12 @@ def registry() -> Registry:
     async def two(_payload: Any) -> None: ...
 
     for kind in ("process", "other process"):
-
-        @made.handler(kind, runs_in="process")
-        def process(_payload: Any) -> None: ...
-
-    @made.handler("one process", runs_in="process", concurrency=1)
-    def one_process(_payload: Any) -> None: ...
-
+        made.handler(kind, runs_in="process")(process)
+    made.handler("one process", runs_in="process", concurrency=1)(process)
     return made
+
+
+def process(_payload: Any) -> None: ...
 
 
 class Made:

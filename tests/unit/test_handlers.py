@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pybatchq import handlers
-from pybatchq.errors import Cancelled, InvalidArgumentError, Snooze
+from pybatchq.errors import Cancelled, InvalidArgumentError, RetryIn, Snooze
 from pybatchq.handlers import Registry
 from pybatchq.job import Job
 from pybatchq.types import JobId, LeaseId, WorkItem
@@ -147,3 +147,49 @@ def test_modules_are_loaded_and_one_that_is_not_there_is_an_import_error(
     del sys.modules["some_handlers"]
     with pytest.raises(ImportError):
         handlers.load(["no_such_handlers"])
+
+
+def nested() -> Any:
+    def inside(payload: Any) -> None: ...
+
+    return inside
+
+
+async def hook(job: Job) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"backoff": 3}, "backoff of 'k' is no function"),
+        ({"before": hook}, "before of 'k' must be a plain function"),
+        ({"after": hook}, "after of 'k' must be a plain function"),
+        ({"permanent": [1]}, "classes of exceptions"),
+        ({"retry": "OSError"}, "classes of exceptions"),
+    ],
+)
+def test_options_that_cannot_work_are_refused_at_once(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        Registry().handler("k", **options)(plain)
+
+
+def test_one_class_of_exceptions_needs_no_list() -> None:
+    registry = Registry()
+    registry.handler("k", permanent=ValueError)(plain)
+    assert registry.by_kind["k"].policy.is_permanent(ValueError())
+
+
+def test_a_process_cannot_import_what_stands_inside_a_function() -> None:
+    with pytest.raises(TypeError, match="inside a function"):
+        Registry().handler("k", runs_in="process")(nested())
+
+
+@pytest.mark.parametrize("request_", [Snooze, RetryIn])
+def test_a_wait_is_a_number(request_: Any) -> None:
+    with pytest.raises(TypeError, match="takes a number of seconds, not str"):
+        request_("5s")
+
+
+def test_f067_a_job_cannot_be_snoozed_into_the_past() -> None:
+    with pytest.raises(ValueError, match="give 0 or more"):
+        Snooze(-1)

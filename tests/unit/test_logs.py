@@ -291,4 +291,4 @@ def test_a_level_that_does_not_exist_is_refused() -> None:
         timeout=30,
         check=False,
     )
-    assert "ValueError: Unknown level: 'LOUD'" in done.stderr
+    assert "ValueError: no such level of logs: loud" in done.stderr

@@ -10,6 +10,7 @@ import pytest
 from pybatchq.addresses import HostRule
 from pybatchq.settings import Settings, SettingsError, parse_duration
 
+ORIGINS = "origins separated by commas, like https://app.example, without a path"
 HOSTS = "names, addresses or networks separated by commas, each with a :port if wanted"
 
 
@@ -40,6 +41,18 @@ def test_without_any_variable_the_defaults_hold() -> None:
         data=None,
         http_get_allow=(),
         http_get_deny=(),
+        host="127.0.0.1",
+        port=8080,
+        pool_max=10,
+        max_body=1_048_576,
+        max_bulk_body=33_554_432,
+        max_bulk=10_000,
+        tls_cert=None,
+        tls_key=None,
+        cors_origins=(),
+        open=False,
+        read_only=False,
+        access_log=True,
     )
 
 
@@ -76,6 +89,18 @@ def test_every_variable_is_read() -> None:
             "BATCHQ_DATA": "/somewhere",
             "BATCHQ_HTTP_GET_ALLOW": "10.1.2.0/24, localhost:9000",
             "BATCHQ_HTTP_GET_DENY": "intranet.example",
+            "BATCHQ_HOST": "0.0.0.0",
+            "BATCHQ_PORT": "9090",
+            "BATCHQ_POOL_MAX": "20",
+            "BATCHQ_MAX_BODY": "2 KiB",
+            "BATCHQ_MAX_BULK_BODY": "64mib",
+            "BATCHQ_MAX_BULK": "5",
+            "BATCHQ_TLS_CERT": "/cert.pem",
+            "BATCHQ_TLS_KEY": "/key.pem",
+            "BATCHQ_CORS_ORIGINS": "https://a.example, http://localhost:3000",
+            "BATCHQ_OPEN": "on",
+            "BATCHQ_READ_ONLY": "on",
+            "BATCHQ_ACCESS_LOG": "off",
         }
     )
     assert settings == Settings(
@@ -104,6 +129,18 @@ def test_every_variable_is_read() -> None:
         data=Path("/somewhere"),
         http_get_allow=(HostRule(ip_network("10.1.2.0/24")), HostRule("localhost", 9000)),
         http_get_deny=(HostRule("intranet.example"),),
+        host="0.0.0.0",
+        port=9090,
+        pool_max=20,
+        max_body=2048,
+        max_bulk_body=67_108_864,
+        max_bulk=5,
+        tls_cert=Path("/cert.pem"),
+        tls_key=Path("/key.pem"),
+        cors_origins=("https://a.example", "http://localhost:3000"),
+        open=True,
+        read_only=True,
+        access_log=False,
     )
 
 
@@ -156,6 +193,14 @@ def test_what_is_no_duration(text: str) -> None:
         ("BATCHQ_HTTP_GET_ALLOW", "127.1", HOSTS),
         ("BATCHQ_HTTP_GET_DENY", "a.example,", HOSTS),
         ("BATCHQ_HTTP_GET_DENY", "*.example", HOSTS),
+        ("BATCHQ_PORT", "65536", "a whole number from 0 to 65535"),
+        ("BATCHQ_POOL_MAX", "0", "a whole number from 1 to 1000"),
+        ("BATCHQ_MAX_BODY", "1MB", "1KiB to 1024MiB, written like 65536 or 1MiB"),
+        ("BATCHQ_MAX_BODY", "10", "1KiB to 1024MiB, written like 65536 or 1MiB"),
+        ("BATCHQ_MAX_BULK_BODY", "2GiB", "1KiB to 1024MiB, written like 65536 or 1MiB"),
+        ("BATCHQ_CORS_ORIGINS", "*", ORIGINS),
+        ("BATCHQ_CORS_ORIGINS", "https://a.example/", ORIGINS),
+        ("BATCHQ_CORS_ORIGINS", "a.example", ORIGINS),
     ],
 )
 def test_a_bad_value_is_named_with_what_is_allowed(name: str, value: str, allowed: str) -> None:

@@ -1,0 +1,160 @@
+"""Who may: bearer tokens, looked up in the database by the hash of their secret.
+
+While there is no token at all, an API that only this machine can reach is open; any other refuses.
+What was looked up holds for a few seconds, so a revoked token ends within these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from time import monotonic
+from typing import Final, Literal, get_args
+
+from aiohttp import web
+
+from pybatchq import calls
+from pybatchq.api.errors import ApiError, refused
+from pybatchq.api.pool import Database
+
+Scope = Literal["produce", "work", "operate", "monitor"]
+Openness = Literal["nobody", "this machine", "everybody"]
+SCOPES: Final = get_args(Scope)
+
+KNOWN_S: Final = 5.0
+MOST_KNOWN: Final = 10_000
+# So that a flood of made-up tokens leaves connections to the others.
+LOOK_UPS: Final = 2
+MOST_SECRET: Final = 200
+CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="batchq"'}
+HOW_TO_MAKE_ONE: Final = "make a token: batchq token create NAME --scope produce"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks. queues: the only ones it may see or touch; None: all."""
+
+    name: str
+    scopes: frozenset[str]
+    queues: frozenset[str] | None = None
+
+    def may_use(self, queue: str) -> bool:
+        return self.queues is None or queue in self.queues
+
+    def check_queue(self, queue: str) -> None:
+        """ApiError 403 if it may not use this queue."""
+        if not self.may_use(queue):
+            raise refused(403, "this token is not for that queue", hint=self.hint)
+
+    @property
+    def hint(self) -> str:
+        return f"it is for {', '.join(sorted(self.queues or ()))}"
+
+
+ANYONE: Final = Caller("", frozenset(SCOPES))
+
+
+class Guard:
+    """Answers whether a request may go on."""
+
+    def __init__(
+        self, database: Database, openness: Openness, *, clock: Callable[[], float] = monotonic
+    ) -> None:
+        """openness: who may do everything while no token exists."""
+        self._database = database
+        self._openness = openness
+        self._clock = clock
+        self._known: dict[bytes, tuple[float, Caller | None]] = {}
+        self._looking = asyncio.Semaphore(LOOK_UPS)
+        self._has_tokens = (0.0, True)
+
+    async def admit(self, request: web.Request, scope: Scope) -> Caller:
+        """The caller; ApiError 401 without a token that is good, 403 without the scope."""
+        given = request.headers.get("Authorization")
+        caller = await (self._without(request) if given is None else self._with(given))
+        # whoever may do anything may look, as in the database
+        if scope not in caller.scopes and scope != "monitor":
+            hint = f"it has {', '.join(sorted(caller.scopes))}"
+            raise refused(403, f"this token has no scope {scope}", hint=hint)
+        return caller
+
+    async def _with(self, given: str) -> Caller:
+        scheme, _, secret = given.partition(" ")
+        secret = secret.strip()
+        if scheme.lower() != "bearer" or not secret or len(secret) > MOST_SECRET:
+            raise _unauthorized("this is no bearer token", "Authorization: Bearer bq_…")
+        # what is compared from here on is the hash, whose bytes a guesser cannot choose
+        digest = hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+        until, caller = self._known.get(digest, (0.0, None))
+        if until <= self._clock():
+            caller = await self._look_up(digest)
+        if caller is None:
+            raise _unauthorized("this token is unknown or revoked", "see: batchq token list")
+        return caller
+
+    async def _look_up(self, digest: bytes) -> Caller | None:
+        async with self._looking:
+            until, caller = self._known.get(digest, (0.0, None))
+            if until > self._clock():  # somebody asked the same meanwhile
+                return caller
+            token = await self._database(calls.find_token, secret_hash=digest)
+        caller = None
+        if token is not None:
+            queues = None if token.queues is None else frozenset(token.queues)
+            caller = Caller(token.name, frozenset(token.scopes), queues)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[digest] = (self._clock() + KNOWN_S, caller)
+        return caller
+
+    async def _without(self, request: web.Request) -> Caller:
+        until, has_tokens = self._has_tokens
+        if until <= self._clock():
+            async with self._looking:
+                until, has_tokens = self._has_tokens
+                if until <= self._clock():
+                    has_tokens = hasattr(calls, "has_tokens") and await self._database(
+                        calls.has_tokens
+                    )  # TEMP
+                    self._has_tokens = (self._clock() + KNOWN_S, has_tokens)
+        if has_tokens:
+            raise _unauthorized("a token is required", "Authorization: Bearer bq_…")
+        if self._openness == "nobody":
+            raise _unauthorized(
+                "this API listens beyond this machine and there is no token yet", HOW_TO_MAKE_ONE
+            )
+        if self._openness == "this machine" and not _is_own(request.host):
+            # a page whose name leads here must not become an operator
+            raise refused(403, "without tokens only localhost is served", hint=HOW_TO_MAKE_ONE)
+        return ANYONE
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@lru_cache(maxsize=64)
+def _is_own(host: str) -> bool:
+    """Whether a Host header has no name but this machine's own: an address is nobody's name."""
+    name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+    if name == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _unauthorized(message: str, hint: str) -> ApiError:
+    return refused(401, message, hint=hint, headers=CHALLENGE)

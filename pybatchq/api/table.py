@@ -1,0 +1,43 @@
+"""All routes. A module with routes has a tuple ROUTES, and a place here.
+
+What a module owns for as long as the process serves is a generator for `cleanup_ctx`, in CONTEXTS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+from aiohttp import web
+
+from pybatchq.api import (
+    enqueue,
+    home,
+    jobs,
+    metrics,
+    openapi,
+    probes,
+    reference,
+    upkeep,
+    waiting,
+    work,
+    workers,
+)
+from pybatchq.api.routes import Route
+
+TABLE: Final[tuple[Route, ...]] = (
+    *probes.ROUTES,
+    *metrics.ROUTES,
+    *home.ROUTES,
+    *openapi.ROUTES,
+    *reference.ROUTES,
+    *enqueue.ROUTES,
+    *jobs.ROUTES,
+    *work.ROUTES,
+    *workers.ROUTES,
+)
+CONTEXTS: Final[tuple[Callable[[web.Application], AsyncIterator[None]], ...]] = (
+    metrics.collecting,
+    waiting.run_waiting,
+    upkeep.run_upkeep,
+)

@@ -1,0 +1,37 @@
+-- Settings of one queue.
+create or replace function batchq.get_queue(queue text)
+returns batchq.queue_settings
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $get_queue$
+declare
+    v_settings batchq.queue_settings;
+begin
+    select n.queue, q.max_attempts::integer, q.timeout, q.lease_for, q.backoff, q.backoff_base,
+           q.backoff_factor, q.backoff_cap, q.backoff_jitter, q.paused_at, q.pause_reason
+    into v_settings
+    from batchq._queue_names() as n(queue)
+    left join batchq.queue q on q.queue = n.queue
+    where n.queue = get_queue.queue;
+    if not found then
+        perform batchq._raise('JQ002',
+            format('no queue %s', coalesce(quote_literal(left(queue, 80)), 'null')),
+            'check the name; select queue from batchq.list_queues() lists the queues');
+    end if;
+    return v_settings;
+end
+$get_queue$;
+
+comment on function batchq.get_queue is $comment$
+Settings of one queue.
+
+queue: its name.
+
+Returns: queue_settings. What set_queue did not set is null, and is then what enqueue and lease say.
+Errors: JQ002 no such queue.
+Role: batchq_monitor, and every other role of batchq.
+Example: select max_attempts, paused_at from batchq.get_queue('mail')
+$comment$;
