@@ -1,4 +1,4 @@
-"""`python -m pybatchq` is the command `batchq`; without arguments the variable MODE chooses one, or api."""
+"""`python -m pybatchq` is `batchq`; without arguments the variable MODE chooses a command."""
 
 from __future__ import annotations
 

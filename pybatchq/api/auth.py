@@ -117,9 +117,7 @@ class Guard:
             async with self._looking:
                 until, has_tokens = self._has_tokens
                 if until <= self._clock():
-                    has_tokens = hasattr(calls, "has_tokens") and await self._database(
-                        calls.has_tokens
-                    )  # TEMP
+                    has_tokens = await self._database(calls.has_tokens)
                     self._has_tokens = (self._clock() + KNOWN_S, has_tokens)
         if has_tokens:
             raise _unauthorized("a token is required", "Authorization: Bearer bq_…")

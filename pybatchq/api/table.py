@@ -11,12 +11,15 @@ from typing import Final
 from aiohttp import web
 
 from pybatchq.api import (
+    dead,
+    depths,
     enqueue,
     home,
     jobs,
     metrics,
     openapi,
     probes,
+    queues,
     reference,
     upkeep,
     waiting,
@@ -33,11 +36,14 @@ TABLE: Final[tuple[Route, ...]] = (
     *reference.ROUTES,
     *enqueue.ROUTES,
     *jobs.ROUTES,
+    *queues.ROUTES,
+    *dead.ROUTES,
     *work.ROUTES,
     *workers.ROUTES,
 )
 CONTEXTS: Final[tuple[Callable[[web.Application], AsyncIterator[None]], ...]] = (
     metrics.collecting,
+    depths.run_depths,
     waiting.run_waiting,
     upkeep.run_upkeep,
 )

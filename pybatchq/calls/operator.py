@@ -166,7 +166,7 @@ async def create_token(
         "create_token",
         name=name,
         secret_hash=secret_hash,
-        scopes=None if scopes is None else list(scopes),
+        scopes=list(scopes),
         queues=None if queues is None else list(queues),
         expires_at=expires_at,
     )

@@ -57,7 +57,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Queues": (queues.queues, queues.stats, queues.set_queue, queues.pause, queues.resume),
 }  # fmt: skip
 
-UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Sections(click.Group):

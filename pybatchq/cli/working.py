@@ -137,7 +137,8 @@ def dev(ctx: click.Context, /, *, dsn: str | None, **given: Any) -> None:
 )
 @click.argument("queue", default="default")
 @handlers_option
-@click.option("--lease", default="1h", metavar="TIME", show_default=True, help="Nobody else gets the job so long.")
+@click.option("--lease", default="1h", metavar="TIME", show_default=True,
+              help="Nobody else gets the job so long.")  # fmt: skip
 @json_option
 @dsn_option
 def run_once(

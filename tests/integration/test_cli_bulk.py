@@ -70,6 +70,13 @@ def test_purge_by_id_and_by_filter(db: str) -> None:
     refused = batchq("purge", pending, dsn=db)
     assert refused.exit_code == 1
     assert refused.stderr == "batchq: 1 of 1 job left alone: not failed; see --status\n"
+    unknown = batchq("purge", 99, pending, dsn=db)
+    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert unknown.stderr.startswith("batchq: no job 99 (JQ003)\n")
+    for words in (("--all", "--yes"), (pending,)):
+        wrong = batchq("purge", "--status", "running", *words, dsn=db)
+        assert wrong.exit_code == 2
+        assert "--status: 'running' is none of failed, completed or cancelled" in wrong.stderr
     complete(db, "q")
     out = done("purge", "--status", "completed", "--dry-run", dsn=db)
     assert out == "1 job would be purged (status completed)\n"

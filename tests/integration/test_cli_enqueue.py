@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import signal
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,18 @@ def test_a_duplicate_is_told_beside_the_id_of_the_first(db: str) -> None:
     assert json.loads(out) == {"job_id": int(first), "is_new": False}
 
 
+def test_a_kind_that_no_live_worker_has_is_noted(db: str) -> None:
+    assert batchq("enqueue", "a", dsn=db).stderr == ""
+    query(
+        db, "select batchq.beat_worker(%s, 'w', 'h', 1, '0', '{mail}', '{a}', 10, 0)::text",
+        uuid.uuid4(),
+    )  # fmt: skip
+    assert batchq("enqueue", "a", dsn=db).stderr == ""
+    typo = batchq("enqueue", "aa", dsn=db)
+    assert (typo.exit_code, typo.stdout) == (0, "3\n")
+    assert typo.stderr == "no live worker has a handler for kind aa\n"
+
+
 def test_f060_all_digits_of_a_payload_go_in_and_come_out(
     db: str, write: Callable[[bytes], str]
 ) -> None:
@@ -139,23 +152,25 @@ def test_f059_f061_f062_what_is_no_json_is_refused_before_the_database(payload: 
 
 def test_what_the_database_refuses_is_said_in_its_words_with_its_hint(db: str) -> None:
     result = batchq("enqueue", "k", "--priority", "40000", dsn=db)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     message, hint = result.stderr.splitlines()
     assert message == "batchq: invalid priority: '40000' (JQ001)"
     assert hint.startswith("hint: give an integer from -32768")
-    assert batchq("enqueue", "k", "null", dsn=db).exit_code == 1
+    for words in (("null",), ("--headers", "[]"), ("--max-attempts", "0"), ("--timeout", "0")):
+        refused = batchq("enqueue", "k", *words, dsn=db)
+        assert (refused.exit_code, "(JQ001)" in refused.stderr) == (2, True), words
 
 
 def test_f062_an_argument_of_broken_bytes_is_refused_plainly(db: str) -> None:
     result = process("enqueue", os.fsdecode(b"caf\xe9"), dsn=db)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert b"JQ001" in result.stderr
     assert b"Traceback" not in result.stderr
 
 
 WRONG = {
     "no kind": ((), "KIND"),
-    "both": (("k", "--from", "x"), "KIND goes with"),
+    "both": (("k", "--from", "x"), "give a KIND or --from, not both"),
     "option": (("--from", "x", "--queue", "q"), "--queue goes with"),
     "batch": (("k", "--batch", "5"), "--batch goes with --from"),
     "no file": (("--from", "/nowhere/x"), "cannot be read"),
@@ -201,6 +216,8 @@ BAD = {
     "list": (b'["a"]', "no object"),
     "number": (b"5", "no object"),
     "field": (b'{"kind": "a", "nope": 1}', "unknown field: 'nope'"),
+    "no kind": (b'{"queue": "a"}', "line 7: kind is missing; "),
+    "null kind": (b'{"kind": null}', "line 7: kind is missing; "),
     "empty kind": (b'{"kind": ""}', "invalid kind: ''"),
     "type": (b'{"kind": "a", "priority": "high"}', "high"),
     "nul": (b'{"kind": "a", "payload": "\\u0000"}', "NUL"),
@@ -226,6 +243,23 @@ def test_a_bad_line_is_named_and_what_was_committed_is_told(
     assert count(db) == 4
     Path(path).write_bytes(lines(5) + b"\n" + lines(1) + b"\n" + lines(3))
     assert done("enqueue", "--from", path, "--skip", "4", dsn=db) == "5 new jobs\n"
+
+
+def test_where_nothing_is_in_there_is_nothing_to_skip(
+    db: str, write: Callable[[bytes], str]
+) -> None:
+    for source in (write(b"{"), "-"):
+        result = process("enqueue", "--from", source, dsn=db, answer=b"{")
+        assert result.returncode == 1
+        assert result.stderr.startswith(b"batchq: line 1: this is no JSON: ")
+        assert result.stderr.endswith(b"; nothing was stored\n")
+        assert b"--skip" not in result.stderr
+
+
+def test_the_lines_of_a_pipe_have_to_be_given_again(db: str) -> None:
+    result = process("enqueue", "--from", "-", "--batch", "2", dsn=db, answer=lines(2) + b"{")
+    assert result.returncode == 1
+    assert result.stderr.endswith(b"hint: give the same lines again with --skip 2\n")
 
 
 def test_a_stopped_import_tells_programs_how_far_it_came(

@@ -7,6 +7,8 @@ import json
 import signal
 import subprocess
 import time
+import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,13 +76,16 @@ def test_filters(db: str) -> None:
     assert ids("--since", "999999999d") == ids()
     assert ids("--until", "1h") == ids("--since", "2100-01-01T00:00+02:00") == []
     unknown = batchq("jobs", "--status", "nope", dsn=db)
-    assert unknown.exit_code == 1
+    assert unknown.exit_code == batchq("jobs", "--state", "done", dsn=db).exit_code == 2
     assert "unknown status: 'nope' (JQ001)\nhint: give pending" in unknown.stderr
 
 
 def test_no_match_says_so_beside_an_empty_answer(db: str) -> None:
     result = batchq("jobs", dsn=db)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no jobs match\n")
+    unused = batchq("jobs", "--queue", "nosuch", dsn=db)
+    assert unused.exit_code == 0
+    assert unused.stderr == "no jobs match\nqueue nosuch was never used until now\n"
 
 
 def test_the_hint_of_a_page_is_the_command_of_the_next(db: str) -> None:
@@ -197,7 +202,7 @@ def test_everything_about_one_job(db: str) -> None:
         'headers       {"trace": "t1"}',
         "locked by     w2",
         'progress      {"done": 40}',
-        "last error    first line two",
+        "last error    first\n",
         '    "a": [\n      1,\n      2\n    ]',
         "attempt 1 failed 20",
         "ago by w1\n  first\n  line two",
@@ -212,6 +217,33 @@ def test_everything_about_one_job(db: str) -> None:
     assert f"job {job_id}  report  completed" in ended
     assert 'result\n  {\n    "n": 1.10\n  }' in ended
     assert ended.rstrip().endswith("completed")
+
+
+def test_the_reason_of_a_cancelled_job_is_whole(db: str) -> None:
+    (job_id,) = add(db)
+    done("cancel", job_id, "--reason", "ordered\ntwice", dsn=db)
+    assert "last error    ordered twice\n" in done("job", job_id, dsn=db)
+
+
+def test_a_pending_job_that_nobody_would_run_has_a_note(db: str) -> None:
+    def noted(kind: str = "k", queue: str = "mail") -> str | None:
+        (job_id,) = add(db, kind, queue=queue)
+        notes = [line for line in done("job", job_id, dsn=db).splitlines() if "NOTE" in line]
+        assert len(notes) <= 1
+        return notes[0].removeprefix("NOTE").strip() if notes else None
+
+    assert noted(queue="mail") == "no live worker serves queue mail"
+    query(
+        db, "select batchq.beat_worker(%s, 'w', 'h', 1, '0', '{mail}', '{a}', 10, 0)::text",
+        uuid.uuid4(),
+    )  # fmt: skip
+    assert noted(kind="a", queue="mail") is None
+    assert noted(kind="aa", queue="mail") == (
+        "no live worker of queue mail has a handler for kind aa"
+    )
+    assert noted(kind="a", queue="male") == "no live worker serves queue male"
+    (job_id,) = dead(db, queue="q")
+    assert "NOTE" not in done("job", job_id, dsn=db)
 
 
 def test_b21_a_uuid_names_the_job_too(db: str) -> None:
@@ -282,7 +314,7 @@ def test_wait_fails_where_a_job_failed_or_was_cancelled(db: str) -> None:
     result = batchq("wait", failed, cancelled, good, failed, dsn=db)
     assert result.exit_code == 1
     assert set(result.stdout.splitlines()) == {
-        f"{failed} failed: no route", f"{cancelled} cancelled", f"{good} completed",
+        f"{failed} failed: no", f"{cancelled} cancelled", f"{good} completed",
     }  # fmt: skip
     assert result.stderr == "batchq: 2 of 3 jobs did not complete\n"
     as_json = batchq("wait", failed, "--json", dsn=db)
@@ -312,3 +344,16 @@ def test_in_a_pipe_there_are_no_control_codes_even_where_colours_are_forced(db: 
         result = process(*words, dsn=db, FORCE_COLOR="1", TERM="xterm-256color")
         assert result.returncode == 0
         assert b"\x1b" not in result.stdout + result.stderr, words
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [("jobs",), ("jobs", "--json"), ("-h",), ("jobs", "-h")])
+def test_a_full_disk_below_the_output_is_one_plain_line(db: str, words: tuple[str, ...]) -> None:
+    add(db)
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(
+            command(*words), cwd=ROOT, env=environment(db), stdout=full, stderr=subprocess.PIPE,
+            timeout=30, check=False,
+        )  # fmt: skip
+    assert result.returncode == 1
+    assert result.stderr == (b"batchq: the output cannot be written: No space left on device\n")

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import uuid
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -87,6 +88,21 @@ def test_stats_are_watched_until_ctrl_c_and_over_a_new_connection(db: str) -> No
     assert err == b"batchq: the connection was lost; trying again\n"
 
 
+def test_each_sample_in_a_pipe_has_its_time(db: str) -> None:
+    add(db, n=1, queue="q")
+    for option in ((), ("--json",)):
+        with started("stats", "--watch", "100ms", *option, dsn=db) as popen:
+            assert popen.stdout is not None
+            lines = [popen.stdout.readline().decode() for _ in range(3)]
+            popen.send_signal(signal.SIGINT)
+            popen.communicate(timeout=20)
+        found: list[Any] = records("".join(lines)) if option else fields("".join(lines))
+        times = [dt.datetime.fromisoformat(sample["at"]) for sample in found]
+        assert next(iter(found[0])) == "at"
+        assert times == sorted(set(times))
+        assert len(times) >= 2
+
+
 @pytest.mark.parametrize("words", [("--watch", "1ms"), ("--watch", "often")])
 def test_f065_silly_intervals_are_refused(words: tuple[str, ...]) -> None:
     result = batchq("stats", *words, dsn="host=/nowhere")
@@ -119,8 +135,10 @@ def test_every_setting_of_a_queue_is_an_option_and_arrives(db: str) -> None:
     assert nothing.exit_code == 2
     assert "Nothing to set" in nothing.stderr
     refused = batchq("set-queue", "mail", "--max-attempts", "0", dsn=db)
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "JQ001" in refused.stderr
+    done("set-queue", "mail", "--lease", "45s", dsn=db)
+    assert query(db, "select lease_for from batchq.queue where queue = 'mail'") == [(45 * seconds,)]
 
 
 def test_pause_and_resume(db: str) -> None:
@@ -129,6 +147,11 @@ def test_pause_and_resume(db: str) -> None:
     assert query(db, "select count(*) from batchq.lease('mail')") == [(0,)]
     assert done("resume", "mail", dsn=db) == "queue mail is open.\n"
     assert query(db, "select count(*) from batchq.lease('mail')") == [(1,)]
+    again = batchq("pause", "mail", dsn=db)
+    assert (again.exit_code, again.stderr) == (0, "")
+    typo = batchq("pause", "male", dsn=db)
+    assert (typo.exit_code, typo.stdout) == (0, "queue male is paused.\n")
+    assert typo.stderr == "queue male was never used until now\n"
     missing = batchq("resume", "none", dsn=db)
     assert missing.exit_code == 1
     assert "JQ002" in missing.stderr
@@ -149,6 +172,14 @@ def test_workers(db: str) -> None:
     everyone = records(done("workers", "--all", "--json", dsn=db))
     assert [(w["worker"], w["is_alive"]) for w in everyone] == [("alive", True), ("gone", False)]
     assert everyone[0]["kinds"] == ["a", "b"]
+
+
+def test_where_all_workers_are_silent_there_are_none(db: str) -> None:
+    query(db, BEAT, uuid.uuid4(), "gone", None, False)
+    query(db, "update batchq.worker set beat_at = beat_at - interval '1 h' returning 1")
+    result = batchq("workers", dsn=db)
+    assert result.stdout == ""
+    assert result.stderr.startswith("no workers\n1 more fell silent")
 
 
 def test_version_tells_the_database_s_too(db: str, empty_db: str) -> None:
@@ -204,6 +235,20 @@ def test_without_rights_the_hint_names_the_roles(db: str) -> None:
     assert result.exit_code == 1
     assert "permission denied" in result.stderr
     assert "hint: grant this user one of batchq_producer" in result.stderr
+
+
+def test_an_install_without_rights_says_which_are_needed(empty_db: str) -> None:
+    with psycopg.connect(empty_db, autocommit=True) as conn:
+        conn.execute("drop role if exists cli_guest")
+        conn.execute("create role cli_guest login")
+        try:
+            result = batchq("install", dsn=make_conninfo(empty_db, user="cli_guest"))
+        finally:
+            conn.execute("drop role cli_guest")
+    assert result.exit_code == 1
+    message, hint = result.stderr.splitlines()
+    assert "permission denied for database" in message
+    assert hint.startswith("hint: to install takes the right CREATE on this database")
 
 
 COMPLETE = """

@@ -99,6 +99,47 @@ def test_colours_are_for_terminals_that_want_them(busy: str) -> None:
         assert "failed" in screen.text
 
 
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_no_color_is_no_bold_either(busy: str) -> None:
+    for words in (("jobs",), ("job", 1), ("stats",)):
+        assert STYLE.search(shown(*words, dsn=busy).raw), words
+        assert not STYLE.search(shown(*words, dsn=busy, NO_COLOR="1").raw), words
+
+
+RAISED = """ValueError: the address has no domain
+  File "/srv/app/mail.py", line 31, in send
+    deliver(message)
+  File "/srv/app/mail.py", line 12, in deliver
+    raise ValueError("the address has no domain")"""
+
+
+def test_an_exception_is_whole_once_an_attempt_and_one_line_elsewhere(db: str) -> None:
+    (job_id,) = add(db)
+    fail(db, RAISED, "default")
+    job = shown("job", job_id, dsn=db).text
+    assert "last error    ValueError: the address has no domain\n\n" in job
+    assert "\n".join("  " + line for line in RAISED.splitlines()) in job
+    assert job.count("line 31, in send") == 1
+    listed = rows(shown("jobs", dsn=db, columns=300))
+    assert listed[1].rstrip().endswith("  ValueError: the address has no domain")
+
+
+def test_without_workers_there_is_no_table_and_with_all_the_pids_stay(db: str) -> None:
+    assert shown("workers", dsn=db).text == "no workers\n"
+    query(
+        db,
+        "select batchq.beat_worker(%s, %s, %s, 4194303, '0.1', %s, %s, 100, 99, 1234567890)::text",
+        uuid.uuid4(), "host-with-a-long-name.example.org:4194303", "host-with-a-long-name",
+        ["default", "mail", "slow"], ["send_email", "report", "close_the_books"],
+    )  # fmt: skip
+    for words in (("workers",), ("workers", "--all")):
+        header, line = rows(shown(*words, dsn=db))
+        assert "PID" in header
+        assert "4194303" in line
+
+
 def test_f062_nothing_of_the_database_moves_the_cursor(db: str) -> None:
     (job_id,) = add(db, "\x1b[2Jk", payload={"a": "\x1b[31m\u009b1m"}, queue="\x1b]0;q\x07")
     fail(db, "\x1b[1A\x1b[2K\rall is well\u202e", "\x1b]0;q\x07")

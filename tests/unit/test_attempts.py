@@ -298,7 +298,8 @@ async def test_a_deliberate_verdict_names_what_it_came_from() -> None:
 
 async def test_the_place_of_an_error_is_the_users_own() -> None:
     async def handler(payload: Any) -> None:
-        {}["missing"]
+        empty: dict[str, Any] = {}
+        empty["missing"]
 
     text = (await run(handler)).text or ""
     assert text.startswith("KeyError: 'missing'\n\n  File")

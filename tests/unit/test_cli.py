@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 
 import click.testing
 import psycopg
@@ -11,8 +12,10 @@ import pytest
 
 from pybatchq import __version__
 from pybatchq.cli import SECTIONS, _import, main
+from pybatchq.cli._common import as_cli_error
 from pybatchq.cli._show import Column, fit, span, visible
 from pybatchq.cli._values import parse_duration
+from pybatchq.errors import VersionMismatchError
 
 
 def run(*arguments: str, answer: str | None = None, **env: str | None) -> click.testing.Result:
@@ -209,3 +212,23 @@ def test_f047_what_is_not_known_of_a_commit_is_said() -> None:
         " (1,990 new jobs, 10 duplicates)"
     )
     assert error.hint == "go on with --skip 2000, or --skip 3000 if these are in"
+    first = _import.stopped(psycopg.OperationalError("gone"), _import.Tally(unsure=3000))
+    assert first.hint == "go on with --skip 3000 if these are in"
+
+
+def test_version_is_an_option_too() -> None:
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"batchq {__version__}\n")
+
+
+def test_the_help_has_every_exit_code_and_lease_is_a_time() -> None:
+    codes = re.findall(r"^ +([0-9]+)  ", run("-h").stdout, re.MULTILINE)
+    assert codes == ["0", "1", "2", "3", "4", "5", "130"]
+    assert re.search(r"--lease TIME\b", run("run-once", "-h").stdout)
+
+
+def test_the_statement_of_a_refusal_is_not_shown() -> None:
+    said = "permission denied for schema batchq\nLINE 1: select * from batchq.version()\n     ^"
+    error = as_cli_error(VersionMismatchError(said))
+    assert error is not None
+    assert error.message == "permission denied for schema batchq (JQ009)"

@@ -1,4 +1,8 @@
--- Where many jobs stand: a few probes of indexes for each. Payloads and results are not touched.
+/*
+ * Where many jobs stand: a few probes of indexes for each. Payloads and results are not touched.
+ * The probes are those of _state_of, in one statement: as a call for each job they take five times
+ * as long.
+ */
 create or replace function batchq.job_states(job_ids bigint[])
 returns setof batchq.job_state
 language plpgsql
@@ -27,11 +31,19 @@ begin
     from (select distinct u.id from unnest(job_states.job_ids) u(id)) i
     join batchq.job j on j.id = i.id
     cross join lateral (
-        select coalesce(
-            batchq._live_state(j.id, j.segment),
-            (select 'failed' from batchq.dead d where d.job_id = j.id),
-            (select o.state from batchq.outcome o
-             where o.job_id = j.id and o.segment = j.segment)) as state) s
+        select case
+            when exists (
+                select from batchq.ready r
+                where r.queue = j.queue and r.priority = j.priority and r.pos = j.id
+                  and r.job_id = j.id) then 'ready'
+            when exists (
+                select from batchq.ready r
+                where r.job_id = j.id and r.pos <> r.job_id) then 'ready'
+            when exists (select from batchq.scheduled c where c.job_id = j.id) then 'scheduled'
+            when exists (select from batchq.leased l where l.job_id = j.id) then 'leased'
+            when exists (select from batchq.dead d where d.job_id = j.id) then 'failed'
+            else (select o.state from batchq.outcome o
+                  where o.job_id = j.id and o.segment = j.segment) end as state) s
     where s.state is not null
     order by j.id;
 end

@@ -27,8 +27,8 @@ select (batchq.get_queue('q')).queue as one \gset
 set local role batchq_producer;
 select (batchq.get_queue('q')).queue as two \gset
 reset role;
-select is(:'one', 'q', 'F074 the role batchq_monitor may call it');
-select is(:'two', 'q', 'and every other role of batchq');
+select is(:'one'::text, 'q', 'F074 the role batchq_monitor may call it');
+select is(:'two'::text, 'q', 'and every other role of batchq');
 
 select * from finish();
 rollback;
