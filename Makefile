@@ -22,8 +22,10 @@ help:
 demo: $(STAMP)
 	@$(BIN)/batchq demo $(ARGS)
 
+# all of them side by side; a chosen few one by one, with their output as it comes
 test: $(STAMP)
-	@$(BIN)/python -m pytest $(if $(POSTGRES),--postgres=$(POSTGRES)) $(ARGS)
+	@$(BIN)/python -m pytest $(if $(ARGS),,-n auto --maxprocesses 4 --dist loadfile) \
+		$(if $(POSTGRES),--postgres=$(POSTGRES)) $(ARGS)
 
 lint: $(DEV_STAMP)
 	@$(BIN)/ruff format --check .

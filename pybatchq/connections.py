@@ -14,6 +14,7 @@ from pybatchq import calls
 from pybatchq.errors import BatchqError, VersionMismatchError
 
 CONNECT_TIMEOUT_S = 10
+ANSWER_S = 5.0
 FIRST_PAUSE_S = 0.1
 SHORT_PAUSE_S = 2.0
 LONG_PAUSE_S = 10.0
@@ -130,8 +131,12 @@ class Connector:
             application_name=f"{self._program} {purpose} {self._name}"[:63],
         )
         try:
-            # a pooler gives its clients process ids of its own making
-            self.is_pooled = await calls.backend_pid(conn) != conn.info.backend_pid
+            async with asyncio.timeout(ANSWER_S):
+                # a pooler gives its clients process ids of its own making
+                self.is_pooled = await calls.backend_pid(conn) != conn.info.backend_pid
+        except TimeoutError:
+            await conn.close()
+            raise psycopg.OperationalError("the server has fallen silent") from None
         except BaseException:
             await conn.close()
             raise

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 from aiohttp import web
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pybatchq import calls
 from pybatchq.api.answers import answer
@@ -27,9 +27,9 @@ Rate = Annotated[float, Meta(ge=0.001, le=1_000_000, description="a number from 
 class DeadQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """Filters of GET /dead: all that are given have to match."""
 
-    queue: Name | None = None
-    kind: Name | None = None
-    type: Name | None = None
+    queue: Name | UnsetType = UNSET
+    kind: Name | UnsetType = UNSET
+    type: Name | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=1000, description="a number from 1 to 1000")] = 100
 
 
@@ -112,11 +112,12 @@ class PurgedDead(Struct, frozen=True):
 
 async def list_errors(call: Call[DeadQuery, None]) -> web.Response:
     query = call.query
+    queue, kind, type_ = _given(query.queue), _given(query.kind), _given(query.type)
     found = await call.services.db.run(
         lambda conn: calls.list_errors(
             conn,
-            queue=_queue(call.caller, query.queue),
-            kind=one_of(query.kind, query.type),
+            queue=_queue(call.caller, queue),
+            kind=one_of(kind, type_),
             n=query.limit,
         ),
         within_s=STEP_S,
@@ -175,6 +176,11 @@ async def purge(call: Call[Any, PurgeDead]) -> web.Response:
 
     n = await call.services.db.run(work, within_s=STEP_S)
     return answer(PurgedDead(n, n >= limit))
+
+
+def _given(value: str | UnsetType) -> str | None:
+    """A parameter may be the word null, which is a name like any other."""
+    return None if value is UNSET else value
 
 
 def _limit(given: RedriveDead | PurgeDead) -> int:

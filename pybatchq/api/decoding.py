@@ -67,9 +67,14 @@ def check_depth(data: bytes) -> None:
 def parameters(given: Mapping[str, str], struct: type[T]) -> T:
     """Query parameters as a struct; ApiError 400 for one that is unknown or does not fit."""
     try:
-        return msgspec.convert(given, struct, strict=False)
+        found = msgspec.convert(given, struct, strict=False)
     except msgspec.ValidationError as error:
         raise explained(error, struct, "parameter") from None
+    for name in given:
+        if getattr(found, name) is None:  # msgspec reads null so, in a text as well
+            takes = descriptions(struct).get(name)
+            raise invalid(f"{name}: it is null", hint=takes and f"give {takes}")
+    return found
 
 
 def explained(error: msgspec.ValidationError, struct: Any, what: str = "field") -> ApiError:

@@ -128,8 +128,8 @@ ERROR_EXAMPLES: Final[dict[int, ErrorBody]] = {
 
 # Fields of queries whose text has a form of its own.
 QUERIES: Final[dict[str, Json]] = {
-    "wait": {"pattern": r"^(([0-5]?[0-9](\.[0-9]{1,9})?|60)s?|[0-5]?[0-9]{1,4}ms)$"},
-    "cursor": {"minLength": 1, "pattern": "^[0-9A-Za-z_-]+$"},
+    "JobQuery.wait": {"pattern": r"^(([0-5]?[0-9](\.[0-9]{1,9})?|60)s?|[0-5]?[0-9]{1,4}ms)$"},
+    "ListQuery.cursor": {"minLength": 1, "pattern": "^[0-9A-Za-z_-]+$"},
 }
 
 
@@ -160,6 +160,12 @@ CHECKS: Final[dict[str, Json]] = {
     "CancelJobs": _some_of(
         "ids", "queue", "kind", "type", "state", "created_after", "created_before"
     ),
+    "PurgeDead": {
+        "oneOf": [
+            _some_of("ids", "queue", "kind", "type", "failed_before"),
+            {"required": ["all"], "properties": {"all": {"const": True}}},
+        ]
+    },
     "ExtendLeases": {
         "anyOf": [{"required": ["job_id", "lease_id"]}, {"required": ["leases"]}],
         "not": {

@@ -33,7 +33,10 @@ from pybatchq.calls import Connection
 from pybatchq.metrics import CONTENT_TYPE, OTHER
 from pybatchq.types import QueueStats, WorkerInfo
 
+# What is dear to see, as very deep queues are, is kept longer.
 KEEP_S: Final = 1.0
+KEEP_TIMES: Final = 10.0
+MOST_KEPT_S: Final = 10.0
 LOOK_S: Final = 4.0
 # More have one series together, so that nobody's names fill up Prometheus.
 MOST_QUEUES: Final = 1_000
@@ -57,7 +60,7 @@ class ApiMetrics:
         self._services = services
         self._process = ProcessCollector(registry=None)
         self._looking: asyncio.Future[Snapshot | ApiError] | None = None
-        self._looked_at = 0.0
+        self._fresh_until = 0.0
         self._pages: dict[frozenset[str] | None, bytes] = {}
 
     async def page(self, caller: Caller) -> bytes:
@@ -74,9 +77,9 @@ class ApiMetrics:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     async def _snapshot(self) -> Snapshot:
-        """What was seen less than KEEP_S ago, or is looked for now on behalf of all who ask."""
+        """What was seen lately, or is looked for now on behalf of all who ask."""
         looking = self._looking
-        if looking is None or (looking.done() and monotonic() - self._looked_at >= KEEP_S):
+        if looking is None or (looking.done() and monotonic() >= self._fresh_until):
             self._looking = looking = asyncio.ensure_future(self._look())
         seen = await asyncio.shield(looking)
         if isinstance(seen, ApiError):
@@ -84,6 +87,7 @@ class ApiMetrics:
         return seen
 
     async def _look(self) -> Snapshot | ApiError:
+        begun = monotonic()
         try:
             return await self._services.db.run(_look, within_s=LOOK_S)
         except TimedOutError:
@@ -94,7 +98,8 @@ class ApiMetrics:
                 raise
             return shown
         finally:
-            self._looked_at = monotonic()
+            now = monotonic()
+            self._fresh_until = now + max(KEEP_S, min((now - begun) * KEEP_TIMES, MOST_KEPT_S))
             self._pages.clear()
 
     def _rendered(self, snapshot: Snapshot, caller: Caller) -> bytes:

@@ -21,6 +21,9 @@ from pybatchq.types import State, Status
 S = TypeVar("S", bound=Struct)
 
 YEAR_S = 365 * 86_400
+# The database's 10 years: to PostgreSQL, which compares intervals, they have months of 30 days.
+MOST_DELAY_S = 3_600 * 86_400
+MOST_ID = 2**62 - 1
 MOST_KEY_BYTES = 1024
 
 Name = Annotated[
@@ -39,13 +42,13 @@ Time = Annotated[
 Delay = Annotated[
     float,
     Meta(
-        ge=-10 * YEAR_S,
-        le=10 * YEAR_S,
-        description="a number of seconds, at most 10 years (315360000)",
+        ge=-MOST_DELAY_S,
+        le=MOST_DELAY_S,
+        description="a number of seconds, at most 3600 days (311040000)",
     ),
 ]
 DedupeFor = Annotated[
-    float, Meta(ge=0, le=10 * YEAR_S, description="a number of seconds from 0 to 10 years")
+    float, Meta(ge=0, le=MOST_DELAY_S, description="a number of seconds from 0 to 3600 days")
 ]
 Timeout = Annotated[
     float, Meta(ge=0.01, le=YEAR_S, description="a number of seconds from 0.01 to 365 days")
@@ -54,7 +57,8 @@ Wait = Annotated[float, Meta(ge=0, le=YEAR_S, description="a number of seconds f
 Factor = Annotated[float, Meta(ge=1, le=100, description="a number from 1 to 100")]
 Reason = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
 Step = Annotated[int, Meta(ge=1, le=100_000, description="a number from 1 to 100000")]
-Ids = Annotated[list[int], Meta(min_length=1, max_length=10_000, description="1 to 10000 job ids")]
+Id = Annotated[int, Meta(ge=0, le=MOST_ID)]
+Ids = Annotated[list[Id], Meta(min_length=1, max_length=10_000, description="1 to 10000 job ids")]
 PayloadJson = Annotated[Raw, Meta(description="any JSON value but null, at most 1 MiB")]
 HeadersJson = Annotated[Raw, Meta(description="a JSON object of at most 64 KiB")]
 

@@ -40,8 +40,9 @@ def document(routes: tuple[Route, ...]) -> Json:
     schemas = Schemas(routes)
     paths: dict[str, Json] = {}
     for route, name in operation_ids(routes).items():
-        path = _PART.sub(r"{\1}", route.path)
-        paths.setdefault(path, {})[route.method.lower()] = _operation(route, name, schemas)
+        paths.setdefault(path_of(route), {})[route.method.lower()] = _operation(
+            route, name, schemas
+        )
     used = dict.fromkeys(tag_of(route) for route in routes)
     tags = [tag for tag in described.TAGS if tag in used]
     tags += [tag for tag in used if tag not in described.TAGS]
@@ -82,6 +83,11 @@ def operation_ids(routes: Iterable[Route]) -> dict[Route, str]:
     return ids
 
 
+def path_of(route: Route) -> str:
+    """Its path without the patterns of its parts."""
+    return _PART.sub(r"{\1}", route.path)
+
+
 def tag_of(route: Route) -> str:
     first = re.split(r"[/:]", route.path)[1]
     return described.TAG_OF.get(first, first)
@@ -90,7 +96,7 @@ def tag_of(route: Route) -> str:
 def errors_of(route: Route) -> dict[int, list[str]]:
     """The statuses of a route's errors, with the codes of batchq's functions that have them."""
     found: dict[int, list[str]] = {400: [], 500: []}
-    found |= {status: [] for status in described.ERRORS.get(f"{route.method} {route.path}", ())}
+    found |= {status: [] for status in described.ERRORS.get(f"{route.method} {path_of(route)}", ())}
     if route.scope is not None:
         found |= {401: [], 403: [], 503: []}
     if route.body is not None:
@@ -133,7 +139,7 @@ class Schemas:
         schema = examples.resolved(self.of(query), self._all)
         required = schema.get("required", [])
         return [
-            _parameter(name, field, required=name in required)
+            _parameter(f"{query.__name__}.{name}", field, required=name in required)
             for name, field in schema["properties"].items()
         ]
 
@@ -223,7 +229,7 @@ def _operation(route: Route, name: str, schemas: Schemas) -> Json:
         **{str(status): _refusal(status, codes) for status, codes in errors_of(route).items()},
     }
     operation = msgspec.to_builtins(operation)  # a copy: what is shared must not be added to
-    merge(operation, described.MORE.get(f"{route.method} {route.path}", {}))
+    merge(operation, described.MORE.get(f"{route.method} {path_of(route)}", {}))
     return operation
 
 
@@ -234,8 +240,8 @@ def _parts(route: Route) -> Iterator[Json]:
         yield {"name": name, "in": "path", "required": True, **known}
 
 
-def _parameter(name: str, field: Mapping[str, Any], *, required: bool) -> Json:
-    """A field of a query; nothing in a query is null."""
+def _parameter(path: str, field: Mapping[str, Any], *, required: bool) -> Json:
+    """A field of a query, `ListQuery.limit`; nothing in a query is null."""
     schema = dict(field)
     default = schema.pop("default", None)
     kinds = [kind for kind in schema.get("anyOf", []) if kind != {"type": "null"}]
@@ -245,8 +251,13 @@ def _parameter(name: str, field: Mapping[str, Any], *, required: bool) -> Json:
         schema["enum"] = [value for value in schema["enum"] if value is not None]
     if default is not None:
         schema["default"] = default
-    schema |= described.QUERIES.get(name, {})
-    parameter = {"name": name, "in": "query", "required": required, "schema": schema}
+    schema |= described.QUERIES.get(path, {})
+    parameter = {
+        "name": path.partition(".")[2],
+        "in": "query",
+        "required": required,
+        "schema": schema,
+    }
     if "description" in schema:
         parameter["description"] = schema.pop("description")
     return parameter

@@ -31,7 +31,7 @@ class QueuesQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """Queues in order of name."""
 
     limit: Annotated[int, Meta(ge=1, le=1000, description="a number from 1 to 1000")] = 100
-    cursor: Annotated[str, Meta(description="next_cursor of the page before")] | None = None
+    cursor: Annotated[str, Meta(description="next_cursor of the page before")] = ""
 
 
 class SetQueue(Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,7 +106,7 @@ class QueueState(Struct, frozen=True):
 
 async def list_queues(call: Call[QueuesQuery, None]) -> web.Response:
     found = await call.services.db(calls.list_queues)
-    after, limit = call.query.cursor or "", call.query.limit
+    after, limit = call.query.cursor, call.query.limit
     left = [one for one in found if one.queue > after and call.caller.may_use(one.queue)]
     page, more = left[:limit], len(left) > limit
     queues = await _with_depths(call, page, found)

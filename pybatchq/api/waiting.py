@@ -151,11 +151,16 @@ class Waiting:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    @property
+    def held(self) -> int:
+        """Requests that wait."""
+        return sum(map(len, self._wants.values()))
+
     async def wait(self, want: Want, timeout_s: float) -> list[WorkItem]:
         """Jobs, or nothing when the time is over. The caller has just found none."""
         if self._services.is_stopping:
             return []
-        if sum(map(len, self._wants.values())) >= MOST_WAITING:
+        if self.held >= MOST_WAITING:
             raise unavailable("too many requests are waiting for jobs")
         self._wants.setdefault(want.queues, {})[want] = None
         self._fresh.add(want.queues)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 from aiohttp import web
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
 from pybatchq import calls
@@ -25,8 +25,8 @@ MOST_LISTED: Final = 10_000
 class WorkersQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """`alive`: only those that are, or only those that are not. `queue`: those that work on it."""
 
-    alive: Annotated[bool, Meta(description="true or false")] | None = None
-    queue: Name | None = None
+    alive: Annotated[bool, Meta(description="true or false")] | UnsetType = UNSET
+    queue: Name | UnsetType = UNSET  # null is a name like any other
     limit: Annotated[int, Meta(ge=1, le=MOST_LISTED, description="a number from 1 to 10000")] = (
         1_000
     )
@@ -62,14 +62,14 @@ class Workers(Struct, frozen=True):
 
 async def list_workers(call: Call[WorkersQuery, None]) -> web.Response:
     query, caller = call.query, call.caller
-    if query.queue is not None:
+    if query.queue is not UNSET:
         caller.check_queue(query.queue)
     found = await call.services.db(calls.list_workers, n=MOST_LISTED)
     some = [
         _seen_by(caller, worker)
         for worker in found
-        if query.alive in {None, worker.is_alive}
-        and (query.queue is None or query.queue in worker.queues)
+        if query.alive in {UNSET, worker.is_alive}
+        and (query.queue is UNSET or query.queue in worker.queues)
         and (caller.queues is None or not caller.queues.isdisjoint(worker.queues))
     ]
     return answer(Workers([shown(worker, Worker) for worker in some[: query.limit]]))

@@ -24,7 +24,7 @@ async def api(db: str) -> AsyncIterator[Api]:
 async def die(conn: Connection, count: int = 1, error: str = "boom", **more: Any) -> list[int]:
     """The ids of new dead letters."""
     jobs = [{"kind": "k", "queue": "default", **more}] * count
-    made = [row.job_id for row in await calls.enqueue_many(conn, jobs=jobs)]
+    made: list[int] = [row.job_id for row in await calls.enqueue_many(conn, jobs=jobs)]
     leased = await calls.lease(conn, queue=jobs[0]["queue"], n=count, worker="w")
     ids = [job.job_id for job in leased]
     assert sorted(ids) == made
@@ -197,8 +197,8 @@ async def test_a_number_that_is_no_id_is_refused(api: Api, conn: Connection) -> 
 @pytest.mark.parametrize(
     ("route", "body", "says"),
     [
-        ("redrive", {"per_second": 0}, "per_second: "), ("redrive", {"per_second": -1}, "per_second: "),
-        ("redrive", {"per_second": 1e9}, "per_second: "), ("redrive", {"all": True}, "unknown field"),
+        ("redrive", {"per_second": 0}, "per_second: "), ("redrive", {"all": True}, "unknown field"),
+        ("redrive", {"per_second": -1}, "per_sec"), ("redrive", {"per_second": 1e9}, "per_second"),
         ("purge", {}, "no dead letters are named"), ("purge", {"all": False}, "no dead letters"),
         ("purge", {"all": True, "kind": "k"}, "all: "), ("purge", {"dry_run": True}, "no dead"),
     ],
@@ -214,7 +214,7 @@ async def test_purging_everything_has_to_be_said(
 
 
 @pytest.mark.parametrize(
-    "name", ["My-Queue", 'a"b', "a';drop table x;--", "ü" * 63, "a\nb", "%s", "a/b"]
+    "name", ["My-Queue", 'a"b', "a';drop table x;--", "ü" * 63, "a\nb", "%s", "a/b", "null"]
 )
 async def test_f064_odd_names_are_filters_like_any(api: Api, conn: Connection, name: str) -> None:
     await die(conn, 2, queue=name, kind=name, error=name)
@@ -227,7 +227,7 @@ async def test_f064_odd_names_are_filters_like_any(api: Api, conn: Connection, n
     assert await statuses(conn) == {"failed": 1, "pending": 1}
 
 
-async def test_f093_a_hundred_thousand_letters_are_seen_in_a_second_or_two(
+async def test_f093_tens_of_thousands_of_letters_are_seen_at_once(
     api: Api, conn: Connection
 ) -> None:
     for n in range(10):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import os
 import re
@@ -20,8 +21,8 @@ from ruamel.yaml import YAML
 
 import pybatchq
 from pybatchq import calls
-from pybatchq.api import metrics, observed
-from pybatchq.api.auth import ANYONE
+from pybatchq.api import metrics, observed, pool
+from pybatchq.api.auth import ANYONE, Scope
 from pybatchq.api.metrics import METRICS
 from pybatchq.api.middleware import Seen
 from pybatchq.api.observed import Observed
@@ -37,6 +38,10 @@ NOWHERE = "host=127.0.0.1 port=1 user=u dbname=d"
 # An address that swallows packets, by RFC 5737.
 BLACK_HOLE = "host=192.0.2.1 user=u dbname=d"
 DEPTHS = "select queue, ready, scheduled, leased, dead as failed from batchq.stats()"
+POOLED = """
+select count(*) from pg_stat_activity
+where datname = current_database() and application_name like 'batchq-api pool%' and state = 'idle'
+"""
 HISTORY = 1_000_000
 
 Labels = frozenset[tuple[str, str]]
@@ -72,6 +77,7 @@ async def scraped(api: Api) -> Scrape:
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every scrape looks anew."""
     monkeypatch.setattr(metrics, "KEEP_S", 0.0)
+    monkeypatch.setattr(metrics, "KEEP_TIMES", 0.0)
 
 
 async def beat(conn: Connection, *, running: int = 0, concurrency: int = 5) -> Any:
@@ -250,13 +256,20 @@ async def test_with_no_database_it_is_503_in_time(dsn: str) -> None:
 
 
 async def test_a_silent_database_is_503_in_time_and_then_served_again(
-    db: str, monkeypatch: pytest.MonkeyPatch
+    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "KEEP_S", 0.1)
+    monkeypatch.setattr(metrics, "KEEP_TIMES", 0.0)
     async with Proxy(db).running() as proxy, serving(proxy.dsn) as api:
+
+        async def settled() -> bool:
+            cursor = await conn.execute(POOLED)
+            return bool((await cursor.fetchall())[0][0] == pool.KEPT_OPEN)
+
+        await until(settled)  # so that none is being opened just when it goes silent
         await scraped(api)
         proxy.silence()
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.15)  # what was seen is old by now
         started = time.monotonic()
         answers = await asyncio.gather(*[api.get("/metrics") for _ in range(20)])
         assert time.monotonic() - started < 9  # Prometheus gives up after 10
@@ -394,6 +407,42 @@ async def test_two_processes_tell_the_same_of_the_queues(db: str, conn: Connecti
         pages = [await scraped(one), await scraped(other)]
     first, second = (page.samples["batchq_queue_depth"] for page in pages)
     assert first == second
+
+
+async def token(
+    conn: Connection, secret: str, *scopes: Scope, queues: list[str] | None = None
+) -> Any:
+    """The header of a new token."""
+    digest = hashlib.sha256(secret.encode()).digest()
+    await calls.create_token(
+        conn, name=secret, secret_hash=digest, scopes=list(scopes), queues=queues
+    )
+    return {"Authorization": f"Bearer {secret}"}
+
+
+async def test_a_token_is_needed_once_there_is_one(db: str, conn: Connection) -> None:
+    prometheus = await token(conn, "bq_prometheus", "monitor")
+    async with serving(db) as api:
+        assert (await api.get("/metrics")).error[0] == 401
+        assert (await api.get("/metrics", headers=prometheus)).status == 200
+
+
+async def test_a_token_for_some_queues_sees_these_only(db: str, conn: Connection) -> None:
+    everybody = await token(conn, "bq_all", "monitor", "produce")
+    some = await token(conn, "bq_some", "monitor", queues=["a", "b"])
+    async with serving(db) as api:
+        for queue in ("a", "c", "secret"):
+            body = {"kind": "k", "queue": queue}
+            assert (await api.post("/jobs", body, headers=everybody)).status == 201
+        await beat(conn)
+        for _ in range(2):
+            page = Scrape(await api.get("/metrics", headers=some))
+            assert page.labels("batchq_queue_depth", "queue") == {"a"}
+            assert "secret" not in page.text
+            assert page.value("batchq_workers") == 0
+            page = Scrape(await api.get("/metrics", headers=everybody))
+            assert page.labels("batchq_queue_depth", "queue") == {"a", "c", "secret"}
+            assert page.value("batchq_workers") == 1
 
 
 async def test_processes_on_one_port_have_series_of_their_own(db: str, fresh: None) -> None:

@@ -25,13 +25,12 @@ WITH_BODY = [route for route in TABLE if route.body is not None]
 
 
 def operation(route: Route) -> dict[str, Any]:
-    path = re.sub(r"{(\w+)(?::[^}]*)?}", r"{\1}", route.path)
-    found: dict[str, Any] = DOCUMENT["paths"][path][route.method.lower()]
+    found: dict[str, Any] = DOCUMENT["paths"][openapi.path_of(route)][route.method.lower()]
     return found
 
 
 def named(route: Route) -> str:
-    return f"{route.method} {route.path}"
+    return f"{route.method} {openapi.path_of(route)}"
 
 
 def references(value: Any) -> Iterator[str]:
@@ -72,7 +71,7 @@ def test_every_route_is_in_it_and_nothing_else() -> None:
     described_ = {
         (method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods
     }
-    assert described_ == {(route.method, route.path) for route in TABLE}
+    assert described_ == {(route.method, openapi.path_of(route)) for route in TABLE}
 
 
 def test_operation_ids_are_names_and_unique() -> None:
@@ -113,6 +112,8 @@ def test_what_is_written_by_hand_is_of_routes_and_types_there_are() -> None:
     assert described.MORE.keys() | described.ERRORS.keys() <= routes
     assert described.CHECKS.keys() | examples.REQUESTS.keys() <= schemas
     assert {openapi.tag_of(route) for route in TABLE} == set(described.TAGS)
+    queries = {f"{r.query.__name__}.{name}" for r in TABLE for name in r.query.__struct_fields__}
+    assert described.QUERIES.keys() <= queries
     parts = {name for route in TABLE for name in re.findall(r"{(\w+)", route.path)}
     assert set(described.PARTS) == parts
 
@@ -162,7 +163,7 @@ def test_the_example_of_a_body_is_taken_by_the_type_that_validates(route: Route)
 async def test_the_example_of_a_body_is_taken_by_the_server(route: Route, db: str) -> None:
     body = operation(route)["requestBody"]["content"]["application/json"]["example"]
     async with serving(db) as api:
-        path = re.sub(r"{(\w+)[^}]*}", lambda part: str(PATHS[part[1]]), route.path)
+        path = re.sub(r"{(\w+)}", lambda part: str(PATHS[part[1]]), openapi.path_of(route))
         answer = await api.post(path, body, method=route.method)
     assert answer.status in {200, 201, 202, 204, 404, 409}, answer.text
 

@@ -110,7 +110,7 @@ async def test_a38_a_server_that_falls_silent_is_answered_for(
             assert took_s < 6
             return answer.status == 201
 
-        await until(serves, 30)
+        await until(serves, 45)
 
 
 async def test_f042_when_all_connections_are_busy_the_next_request_is_refused_in_time(
@@ -157,7 +157,7 @@ async def test_f043_a_server_that_turns_read_only_is_503_until_it_takes_writes_a
                 answer = await api.post("/jobs", {"kind": "k"})
                 return answer.status == 201 and (await api.get("/ready")).status == 200
 
-            await until(serves, 30)
+            await until(serves, 45)
 
 
 async def test_f044_terminated_backends_cost_a_few_503_and_nothing_else(

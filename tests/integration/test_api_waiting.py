@@ -9,9 +9,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from aiohttp import web
 from psycopg import sql
 
 from pybatchq import calls
+from pybatchq.api.waiting import WAITING
 from tests.conftest import Connection
 from tests.support.api import Answer, Api, running, serving, url_of
 from tests.support.api import client as client_of
@@ -55,6 +57,13 @@ async def until_parked(conn: Connection, count: int = 1) -> None:
     await until(look)
 
 
+async def until_waiting(app: web.Application, count: int) -> None:
+    async def look() -> bool:
+        return app[WAITING].held == count
+
+    await until(look)
+
+
 async def test_it_is_rung_for(db: str, conn: Connection) -> None:
     async with serving(db, **NO_POLL) as api:
         request = begin(waiting(api))
@@ -85,7 +94,8 @@ async def test_a_job_that_is_being_added_while_it_parks_is_not_missed(
 
 
 async def test_a_scheduled_job_is_given_out_when_it_is_due(db: str, conn: Connection) -> None:
-    async with serving(db, **NO_POLL) as api:
+    # nor is it the upkeep that makes it ready and rings
+    async with serving(db, BATCHQ_REAP_EVERY="3600s", **NO_POLL) as api:
         await api.enqueue(delay=1.5)
         started = time.monotonic()
         answer = await waiting(api)
@@ -127,25 +137,25 @@ async def test_a_queue_nobody_waited_for_yet_is_heard_as_well(db: str, conn: Con
 
 
 async def test_with_more_queues_than_can_be_parked_for_it_polls(db: str, conn: Connection) -> None:
-    async with serving(db, BATCHQ_POLL="0.1s") as api:
-        requests = [begin(waiting(api, queues=[f"q{n}"])) for n in range(120)]
-        await asyncio.sleep(0)
+    async with (
+        running(db, BATCHQ_POLL="0.1s") as (app, server),
+        client_of(url_of(server)) as api,
+    ):
+        requests = [begin(waiting(api, queues=["q0"]))]
+        await until_parked(conn)
+        requests += [begin(waiting(api, queues=[f"q{n}"])) for n in range(1, 120)]
+        await until_waiting(app, 120)
+        await until_parked(conn, 0)
         jobs = [await calls.enqueue(conn, "k", queue=f"q{n}") for n in range(120)]
         assert [(await one_job(request))["job_id"] for request in requests] == jobs
 
 
 async def test_those_who_wait_are_served_in_their_order(db: str, conn: Connection) -> None:
     async with running(db, **NO_POLL) as (app, server), client_of(url_of(server)) as api:
-        from pybatchq.api.waiting import WAITING
-
         requests = []
-        for number in range(5):
+        for number in range(1, 6):
             requests.append(begin(waiting(api)))
-
-            async def waits(count: int = number + 1) -> bool:
-                return len(app[WAITING]._all()) == count
-
-            await until(waits)
+            await until_waiting(app, number)
         jobs = [await calls.enqueue(conn, "k") for _ in range(5)]
         assert [(await one_job(request))["job_id"] for request in requests] == jobs
 
@@ -168,8 +178,9 @@ async def test_waiting_holds_no_connection_of_the_pool(db: str, conn: Connection
 async def test_one_job_costs_the_same_however_many_wait(
     db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(db, **NO_POLL) as api:
+    async with running(db, **NO_POLL) as (app, server), client_of(url_of(server)) as api:
         requests = [begin(waiting(api)) for _ in range(100)]
+        await until_waiting(app, 100)
         await until_parked(conn)
         seen = Calls(monkeypatch)
         started = time.monotonic()

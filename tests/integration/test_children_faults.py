@@ -98,6 +98,9 @@ async def test_a_process_that_dies_while_it_is_idle_harms_no_job(
     assert pool.replaced == 0
 
 
+nameless = lambda _payload: None  # noqa: E731  # not under this name, as a process would look
+
+
 def _unreachable() -> dict[str, Any]:
     """Functions and a class that no other process can find."""
 
@@ -106,8 +109,7 @@ def _unreachable() -> dict[str, Any]:
     class InsideError(Exception): ...
 
     return {
-        "function": {"function": inside},
-        "lambda": {"function": lambda _payload: None},
+        "lambda": {"function": nameless},
         "backoff": {"backoff": inside},
         "before": {"before": inside},
         "after": {"after": inside},
@@ -129,6 +131,11 @@ async def test_a_handler_that_cannot_be_sent_is_refused_with_its_reason(
     assert (ending.event, ending.permanent) == ("failed", False)
     assert "needs functions at the top of a module: " in (ending.text or "")
     assert (pool.running, pool.idle) == (0, 0)
+
+
+def test_a_function_inside_a_function_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="is inside a function"):
+        Registry().handler("bad", runs_in="process")(lambda _payload: None)
 
 
 def test_handlers_that_can_be_sent_or_need_not_be_pass_the_check() -> None:

@@ -65,12 +65,12 @@ def test_wait_follow_and_watch_go_on_when_the_server_is_back(away: Server) -> No
 def test_wait_gives_a_server_that_stays_away_its_timeout(away: Server) -> None:
     (job_id,) = add(away.dsn())
     begun = time.monotonic()
-    with started("wait", job_id, "--timeout", "5s", dsn=away.dsn()) as wait:
+    with started("wait", job_id, "--timeout", "8s", dsn=away.dsn()) as wait:
         waits = "select count(*) from pg_stat_activity where query ~ 'list_jobs'"
         until(lambda: query(away.dsn(), waits + " and pid <> pg_backend_pid()") == [(1,)])
         away.stop("immediate")
         out, err = wait.communicate(timeout=30)
-    assert time.monotonic() - begun > 5
+    assert time.monotonic() - begun > 8
     assert (wait.returncode, out) == (3, b"")
     assert err.startswith(LOST + b"batchq: the database cannot be reached: ")
 

@@ -139,7 +139,7 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "lease": (["--lease", "soon"], 2, "BATCHQ_LEASE is 'soon'; allowed: "),
     "poll": (["--poll", "0"], 2, "BATCHQ_POLL is '0'; allowed: "),
     "queues": (["--queues", "a,,b"], 2, "BATCHQ_QUEUES is 'a,,b'; allowed: "),
-    "queue": (["--queues", "x" * 300], 1, "invalid queue"),
+    "queue": (["--queues", "x" * 300], 2, "invalid queue"),
     "option": (["--nope"], 2, "No such option"),
 }
 

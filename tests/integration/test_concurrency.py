@@ -547,6 +547,11 @@ EVERY_CALL = """
     select batchq.beat_worker(gen_random_uuid(), 'w', 'h', 1, '1', '{a}', '{k}', 1, 0);
     select batchq.list_workers();
     select batchq.drop_worker(worker_id) from batchq.worker;
+    select batchq.create_token('t', sha256('s'), '{produce}');
+    select batchq.find_token(sha256('s')), batchq.has_tokens(), batchq.list_tokens();
+    select batchq.revoke_token('t');
+    select batchq.job_states('{1,2}'), batchq.list_errors();
+    select batchq.list_queues(), batchq.get_queue('default');
     update batchq.dead set failed_at = failed_at;
     select batchq.purge(), batchq.purge(status => 'completed'), batchq.purge(status => 'cancelled')
 """

