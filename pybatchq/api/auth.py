@@ -20,8 +20,8 @@ from aiohttp import web
 from pybatchq import calls
 from pybatchq.api.errors import ApiError, refused
 from pybatchq.api.pool import Database
+from pybatchq.types import Scope
 
-Scope = Literal["produce", "work", "operate", "monitor"]
 Openness = Literal["nobody", "this machine", "everybody"]
 SCOPES: Final = get_args(Scope)
 

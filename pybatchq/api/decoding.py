@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
@@ -70,10 +71,12 @@ def parameters(given: Mapping[str, str], struct: type[T]) -> T:
         found = msgspec.convert(given, struct, strict=False)
     except msgspec.ValidationError as error:
         raise explained(error, struct, "parameter") from None
-    for name in given:
-        if getattr(found, name) is None:  # msgspec reads null so, in a text as well
+    for name, text in given.items():
+        value = getattr(found, name)
+        # what msgspec reads out of a text as well: null, and seconds since 1970
+        if value is None or (isinstance(value, datetime) and ":" not in text):
             takes = descriptions(struct).get(name)
-            raise invalid(f"{name}: it is null", hint=takes and f"give {takes}")
+            raise invalid(f"{name}: it is {text[:80]}", hint=takes and f"give {takes}")
     return found
 
 

@@ -15,8 +15,8 @@ HTML: Final = """<!doctype html>
 <title>batchq</title>
 <h1>batchq</h1>
 <p>This is the HTTP API of batchq, a durable job queue inside PostgreSQL.
-<p><a href="/jobs">jobs</a> · <a href="/health">health</a> · <a href="/ready">ready</a>
-· <a href="/openapi.json">openapi.json</a>
+<p><a href="/reference">reference</a> · <a href="/jobs">jobs</a> · <a href="/metrics">metrics</a>
+· <a href="/health">health</a> · <a href="/ready">ready</a>
 </html>
 """
 

@@ -29,6 +29,7 @@ from pybatchq.connections import Connector, Pauses, is_connection_loss
 P = ParamSpec("P")
 R = TypeVar("R")
 
+PROGRAM = "batchq-api"
 ACQUIRE_S = 2.0
 CALL_S = 5.0
 CLOSE_S = 2.0
@@ -47,7 +48,8 @@ class Database:
     ) -> None:
         # its own log would tell of every connection it hands out
         logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
-        self._connector = Connector(dsn, name, prepare=prepare, program="batchq-api")
+        self._name = name
+        self._connector = Connector(dsn, name, prepare=prepare, program=PROGRAM)
         self._door = _Door(self._connector)
         self._most = pool_max
         self._pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
@@ -77,6 +79,12 @@ class Database:
             task.cancel()
         self._door.close()
         await self._pool.close(timeout=CLOSE_S)
+
+    def connector(self, dsn: str | None = None) -> Connector:
+        """Who opens connections that are not of the pool; to another address if there is one."""
+        if dsn is None:
+            return self._connector
+        return Connector(dsn, self._name, program=PROGRAM)
 
     @property
     def lent(self) -> int:

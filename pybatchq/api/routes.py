@@ -15,11 +15,12 @@ from aiohttp import web
 from msgspec import Struct
 
 from pybatchq.api import bodies
-from pybatchq.api.auth import ANYONE, Caller, Scope
+from pybatchq.api.auth import ANYONE, Caller
 from pybatchq.api.decoding import Decoder, parameters
 from pybatchq.api.errors import invalid, refused
 from pybatchq.api.services import Services
 from pybatchq.settings import Settings
+from pybatchq.types import Scope
 
 Q = TypeVar("Q")
 B = TypeVar("B")

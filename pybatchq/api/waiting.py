@@ -186,7 +186,7 @@ class Waiting:
                     want.fail(shown)
                 await asyncio.sleep(AFTER_TROUBLE_S)
         for want in self._all():
-            want.let_go()
+            self._drop(want)
 
     async def _rest(self) -> None:
         """Nobody waits: producers need not ring."""
@@ -265,7 +265,7 @@ class Waiting:
                 self._swept_at = monotonic()
                 for want in self._all():
                     if want.has_left():
-                        want.let_go()
+                        self._drop(want)
 
     def _ring(self) -> None:
         self._lookout.ring()
@@ -274,6 +274,7 @@ class Waiting:
         return [want for line in self._wants.values() for want in line]
 
     def _drop(self, want: Want) -> None:
+        want.let_go()
         line = self._wants.get(want.queues, {})
         line.pop(want, None)
         if not line:
@@ -286,18 +287,9 @@ WAITING: Final = web.AppKey("waiting", Waiting)
 async def run_waiting(app: web.Application) -> AsyncIterator[None]:
     """For cleanup_ctx."""
     services = app[SERVICES]
-    waiting = app[WAITING] = Waiting(services, _connector(services))
+    settings = services.settings
+    connector = services.db.connector(settings.listen_url) if settings.doorbell else None
+    waiting = app[WAITING] = Waiting(services, connector)
     waiting.open()
     yield
     await waiting.close()
-
-
-def _connector(services: Services) -> Connector | None:
-    """Who opens the connection that listens: none of the pool, and on the server itself."""
-    settings = services.settings
-    if not settings.doorbell:
-        return None
-    own = services.db._connector  # noqa: SLF001  # TEMP: Database.connector
-    if settings.listen_url is None:
-        return own
-    return Connector(settings.listen_url, own._name, program="batchq-api")  # noqa: SLF001  # TEMP

@@ -1,7 +1,8 @@
 """The command `batchq`. Every command parses, calls and prints; logic lives elsewhere.
 
-A module a section of the help: `schema`, `working`, `enqueue`, `jobs`, `bulk`, `queues`, `workers`,
-`completion`. A new command is a function in one of them and a place in SECTIONS.
+A module a part of the help: `schema`, `api`, `token`, `working`, `enqueue`, `jobs`, `bulk`,
+`queues`, `workers`, `completion`. A new command is a function in one of them and a place in
+SECTIONS.
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ from typing import Any
 import click
 
 from pybatchq import __version__
-from pybatchq.cli import api, bulk, completion, enqueue, jobs, queues, schema, workers, working
+from pybatchq.cli import (
+    api,
+    bulk,
+    completion,
+    enqueue,
+    jobs,
+    queues,
+    schema,
+    token,
+    workers,
+    working,
+)
 from pybatchq.cli._common import (
     ALL_EXIT_CODES,
     EXIT_FAILED,
@@ -48,8 +60,8 @@ __all__ = [
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Set up": (schema.install, schema.uninstall, schema.version, completion.completion),
     "Run": (
-        api.api, working.worker, workers.workers, working.dev, working.list_handlers,
-        working.run_once, working.demo,
+        api.api, token.token, working.worker, workers.workers, working.dev,
+        working.list_handlers, working.run_once, working.demo,
     ),
     "Jobs": (
         enqueue.enqueue, jobs.jobs, jobs.job, jobs.wait, bulk.cancel, bulk.redrive, bulk.purge,

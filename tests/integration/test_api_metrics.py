@@ -22,12 +22,13 @@ from ruamel.yaml import YAML
 import pybatchq
 from pybatchq import calls
 from pybatchq.api import metrics, observed, pool
-from pybatchq.api.auth import ANYONE, Scope
+from pybatchq.api.auth import ANYONE
 from pybatchq.api.metrics import METRICS
 from pybatchq.api.middleware import Seen
 from pybatchq.api.observed import Observed
 from pybatchq.api.services import SERVICES
 from pybatchq.metrics import CONTENT_TYPE
+from pybatchq.types import Scope
 from tests.conftest import Connection
 from tests.support.api import Answer, Api, client, running, serving, url_of
 from tests.support.processes import ROOT

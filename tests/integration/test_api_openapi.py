@@ -246,6 +246,17 @@ def test_a_parameter_is_never_null_and_says_its_bounds() -> None:
     assert None not in found["state"]["schema"]["enum"]
 
 
+@pytest.mark.parametrize(
+    "query", ["status=null", "limit=null", "created_after=0.5", "created_after=1893456000"]
+)
+async def test_f091_a_parameter_is_read_no_looser_than_the_document_says(
+    query: str, db: str
+) -> None:
+    async with serving(db) as api:
+        assert (await api.get(f"/jobs?{query}")).error[:2] == (400, "JQ001")
+        assert (await api.get("/jobs?queue=null&kind=NULL")).status == 200
+
+
 async def test_what_a_job_is_shown_as_fits_its_schema(db: str) -> None:
     async with serving(db) as api:
         job = await api.enqueue("k", payload={"a": [1, None]}, headers={"h": 1})

@@ -213,6 +213,9 @@ async def test_a_client_that_left_is_given_no_job(db: str, conn: Connection) -> 
             job = await calls.enqueue(conn, "k")
             found = await one_job(waiting(api))
             assert (found["job_id"], found["attempt"]) == (job, 1)
+        started = time.monotonic()
+        await server.close()  # nor does its request go on
+        assert time.monotonic() - started < 3
 
 
 @pytest.mark.parametrize("waits", [True, False])

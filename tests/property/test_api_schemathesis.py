@@ -32,6 +32,8 @@ max-examples = {examples}
 enabled = false
 [checks]
 allow_header_conformance.enabled = false        # GET /jobs/bulk is GET /jobs/{{id}} to the router
+positive_data_acceptance.expected-statuses = ["2xx", 401, 403, 404, 409, 413, 429]
+negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 409, 413, 415]
 [[operations]]
 include-path = ["/jobs/bulk", "/jobs/cancel", "/jobs/redrive"]
 checks.unsupported_method.enabled = false        # so they take GET: 400, invalid job id

@@ -17,6 +17,9 @@ CURSOR = base64.urlsafe_b64encode(b"before:1000000").decode().rstrip("=")
 # Names that stand for one value.
 SYNONYMS = (("kind", "type"), ("run_at", "available_at"))
 LONGEST_WAIT_S = 0.05
+SMALLEST = 1e-9
+# Beyond 15:59 hours; RFC 3339 goes on to 23:59.
+FAR_ZONE = re.compile(r"^(\d{4}-\d\d-\d\d[Tt][\d:.]+)[+-](?:1[6-9]|2[0-3]):\d\d$", re.ASCII)
 
 
 @schemathesis.serializer("application/x-ndjson")
@@ -32,14 +35,17 @@ def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
     if isinstance(case.body, dict | list):
         case.body = _changed(case.body)
     query, headers = case.query or {}, case.headers or {}
+    for name in ("created_after", "created_before"):
+        if name in query:
+            query[name] = _changed(query[name])
     _make_one(query)
     if case.path == "/jobs" and _fits(query.get("cursor"), r"[0-9A-Za-z_-]+"):
         query["cursor"] = CURSOR
     if _fits(query.get("wait"), r"[0-9.]+(m?s)?"):
         query["wait"] = "50ms"
-    if isinstance(case.body, dict) and "dedupe_key" in case.body:
-        if _fits(headers.get("Idempotency-Key"), r"[!-~]([ -~]{0,253}[!-~])?"):
-            del headers["Idempotency-Key"]
+    has_key = _fits(headers.get("Idempotency-Key"), r"[!-~]([ -~]{0,253}[!-~])?")
+    if has_key and isinstance(case.body, dict) and "dedupe_key" in case.body:
+        del headers["Idempotency-Key"]
 
 
 def _fits(value: Any, pattern: str) -> bool:
@@ -47,10 +53,17 @@ def _fits(value: Any, pattern: str) -> bool:
 
 
 def _changed(value: Any) -> Any:
-    """Whole numbers without a point, as every client writes them; synonyms that do not differ."""
+    """Whole numbers without a point, as every client writes them; synonyms that do not differ.
+
+    No fractions and no zones that PostgreSQL has no room for.
+    """
     match value:
         case float() if value.is_integer() and abs(value) < 2**63:
             return int(value)
+        case float() if abs(value) < SMALLEST:
+            return 0
+        case str():
+            return FAR_ZONE.sub(r"\1Z", value)
         case list():
             return [_changed(one) for one in value]
         case dict():
