@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import click
 
 from pybatchq import calls
-from pybatchq.cli._common import CliError, command, dsn_option, json_option
+from pybatchq.cli._common import EXIT_CODES, CliError, command, dsn_option, json_option
 from pybatchq.cli._database import Database
 from pybatchq.cli._show import Cell, Column, Rows, age, cell, note, span
 from pybatchq.cli._values import DURATION
@@ -28,7 +28,18 @@ COLUMNS = (
 )
 
 
-@click.group()
+EPILOG = (
+    """\b
+Examples:
+  batchq token create shop --scope produce
+  batchq token list
+
+"""
+    + EXIT_CODES
+)
+
+
+@click.group(epilog=EPILOG)
 def token() -> None:
     """Make, list and revoke tokens of the HTTP API.
 
