@@ -1,5 +1,7 @@
 """Traces across the queue, where the program has set up OpenTelemetry; nothing where it has not.
 
+The HTTP API's requests are spans, too: servers of the caller's trace, and producers of their jobs.
+
 The producer's span travels in the job's headers as `traceparent` and `tracestate` (W3C Trace
 Context) and becomes the parent of the span of every attempt. Payloads, results and texts of errors
 are not recorded.
@@ -13,7 +15,7 @@ import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pybatchq.errors import Snooze
 
@@ -70,12 +72,37 @@ def attempt_span(
     return _span(tracer, f"process {kind}", attributes, headers)
 
 
+def request_span(
+    method: str, route: str, headers: Mapping[str, str]
+) -> AbstractContextManager[Span] | None:
+    """The span of one HTTP request, current inside the `with`; None where nothing is traced.
+
+    route: the pattern of its path. headers: the request's, which may name a parent.
+    """
+    tracer = _tracer()
+    if tracer is None:
+        return None
+    attributes: dict[str, str | int] = {"http.request.method": method}
+    if route:
+        attributes["http.route"] = route
+    return _span(tracer, f"{method} {route}".strip(), attributes, headers, kind="SERVER")
+
+
+def answered(span: Span, status: int) -> None:
+    """The request of this span has its answer; a fault of ours makes it an error."""
+    span.set_attribute("http.response.status_code", status)
+    if status >= 500:
+        failed(span, str(status))
+
+
 @contextlib.contextmanager
 def _span(
     tracer: Tracer,
     name: str,
     attributes: Mapping[str, str | int],
     headers: Mapping[str, Any] | None,
+    *,
+    kind: Literal["CONSUMER", "SERVER"] = "CONSUMER",
 ) -> Iterator[Span]:
     from opentelemetry import trace  # noqa: PLC0415
 
@@ -84,9 +111,9 @@ def _span(
     carrier = {name: given[name] for name in (PARENT, STATE) if type(given.get(name)) is str}
     with tracer.start_as_current_span(
         name,
-        # without a parent the span starts a trace, whatever is current in the worker
+        # without a parent the span starts a trace, whatever is current in this process
         context=_propagator().extract(carrier),
-        kind=trace.SpanKind.CONSUMER,
+        kind=trace.SpanKind[kind],
         attributes=attributes,
         record_exception=False,  # its text may hold what the job holds
         set_status_on_exception=False,

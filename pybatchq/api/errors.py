@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pybatchq.connections import is_connection_loss
-from pybatchq.errors import BatchqError
+from pybatchq.errors import BatchqError, VersionMismatchError
 
 # What batchq.errors() says, for when there is no database to ask.
 CATALOGUE: dict[str, tuple[int, str]] = {
@@ -106,8 +106,7 @@ def as_api_error(error: BaseException) -> ApiError | None:
         case ApiError():
             return error
         case BatchqError():
-            status, name = CATALOGUE.get(error.code, (500, "internal_error"))
-            return ApiError(status, ErrorBody(error.code, name, str(error), hint=error.hint))
+            return _refusal(error)
         case web.HTTPException():
             return _http(error)
         case psycopg.Error():
@@ -124,6 +123,17 @@ def place_of(error: BatchqError) -> int | None:
 def without_place(error: BatchqError) -> str:
     """Its message, where the place is told otherwise or is no place of the client's."""
     return _PLACE.sub("", str(error))
+
+
+def _refusal(error: BatchqError) -> ApiError:
+    """Of a function of batchq. What its message or hint has to say in SQL is not for clients."""
+    status, name = CATALOGUE.get(error.code, (500, "internal_error"))
+    message, hint = str(error), error.hint
+    if isinstance(error, VersionMismatchError):
+        message = "batchq in the database does not fit this API"
+    if hint is not None and "batchq." in hint:
+        hint = None
+    return ApiError(status, ErrorBody(error.code, name, message, hint=hint))
 
 
 def _http(error: web.HTTPException) -> ApiError:

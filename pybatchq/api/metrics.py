@@ -87,9 +87,9 @@ class ApiMetrics:
         return seen
 
     async def _look(self) -> Snapshot | ApiError:
-        begun = monotonic()
+        begun, keep_s = monotonic(), KEEP_S
         try:
-            return await self._services.db.run(_look, within_s=LOOK_S)
+            seen = await self._services.db.run(_look, within_s=LOOK_S)
         except TimedOutError:
             return unavailable("the database does not answer in time")
         except Exception as error:
@@ -97,9 +97,11 @@ class ApiMetrics:
             if shown is None:
                 raise
             return shown
+        else:
+            keep_s = max(KEEP_S, min((monotonic() - begun) * KEEP_TIMES, MOST_KEPT_S))
+            return seen
         finally:
-            now = monotonic()
-            self._fresh_until = now + max(KEEP_S, min((now - begun) * KEEP_TIMES, MOST_KEPT_S))
+            self._fresh_until = monotonic() + keep_s
             self._pages.clear()
 
     def _rendered(self, snapshot: Snapshot, caller: Caller) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import re
 import secrets
 from collections.abc import Awaitable, Callable
@@ -15,6 +14,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from pybatchq import tracing
+from pybatchq.api import accesslog
 from pybatchq.api.answers import add, error_answer
 from pybatchq.api.errors import ApiError, as_api_error, refused
 from pybatchq.api.services import SERVICES
@@ -30,8 +31,6 @@ CLIENT_LEFT: Final = 499
 _SANE_ID = re.compile(r"[\w.:/+=@-]{1,100}", re.ASCII)
 _PREFIX: Final = secrets.token_hex(4)
 _numbers = itertools.count(1)
-
-log = logging.getLogger("pybatchq.access")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,13 @@ async def every_request(request: web.Request, handler: Next) -> web.StreamRespon
         given = f"{_PREFIX}-{next(_numbers)}"
     status = CLIENT_LEFT
     try:
-        response = await _answered(request, handler, given)
+        span = tracing.request_span(request.method, route_of(request), request.headers)
+        if span is None:
+            response = await _answered(request, handler, given)
+        else:
+            with span as current:
+                response = await _answered(request, handler, given)
+                tracing.answered(current, response.status)
         if not response.prepared:
             response.headers[REQUEST_ID] = given
         status = response.status
@@ -89,7 +94,7 @@ def _shown(error: Exception, request: web.Request, request_id: str) -> ApiError:
     shown = as_api_error(error)
     if shown is None:
         fields = {"request_id": request_id, "method": request.method, "path": request.path}
-        log.error("request failed", exc_info=error, extra=fields)
+        accesslog.access.error("request failed", exc_info=error, extra=fields)
         hint = f"the log of the API has more under request id {request_id}"
         return refused(500, "internal error", name="internal_error", hint=hint)
     return shown
@@ -99,7 +104,7 @@ def _check_origin(request: web.Request, origin: str, origins: tuple[str, ...]) -
     """ApiError 403 for what a page of somebody else's has its visitor's browser send."""
     if request.method in SAFE or origin in origins or "Authorization" in request.headers:
         return
-    if urlsplit(origin).netloc != request.host:
+    if urlsplit(origin).netloc != request.headers.get("Host"):
         hint = "BATCHQ_CORS_ORIGINS names the origins that may"
         raise refused(403, "this origin may not change anything here", hint=hint)
 
@@ -118,23 +123,25 @@ def _preflight(origin: str) -> web.Response:
     )
 
 
+def route_of(request: web.Request) -> str:
+    """The pattern of its path, `` if it has none."""
+    resource = request.match_info.route.resource
+    return "" if resource is None else resource.canonical
+
+
 def _note(request: web.Request, request_id: str, status: int, took_s: float) -> None:
     """Log and count it."""
-    resource = request.match_info.route.resource
-    route = "" if resource is None else resource.canonical
-    seen = Seen(request.method, route, status, took_s)
+    seen = Seen(request.method, route_of(request), status, took_s)
     for observe in request.app[OBSERVERS]:
         observe(seen)
-    if request.app[SERVICES].settings.access_log and log.isEnabledFor(logging.INFO):
-        fields = {
-            "method": request.method,
-            "path": request.path,
-            "status": status,
-            "took_ms": round(took_s * 1000, 1),
-            "request_id": request_id,
-            "remote": request.remote,
-        }
-        # log.info, but for its search for the line that called it: this one
-        log.handle(
-            log.makeRecord(log.name, logging.INFO, __file__, 0, "request", (), None, extra=fields)
+    if request.app[SERVICES].settings.access_log:
+        accesslog.note(
+            {
+                "method": request.method,
+                "path": request.rel_url.raw_path,
+                "status": status,
+                "took_ms": round(took_s * 1000, 1),
+                "request_id": request_id,
+                "remote": request.remote,
+            }
         )

@@ -112,7 +112,17 @@ class NewJob(Struct, forbid_unknown_fields=True, omit_defaults=True):
         self._check_options()
 
     def _check_options(self) -> None:
-        """Fields that go together, or do not; the database would say the same."""
+        """Fields that go together, or do not; the database would say the same.
+
+        Times become UTC, and spans whole microseconds: it takes no offsets of 16 hours, and no
+        numbers of 300 places.
+        """
+        if self.run_at is not UNSET:
+            self.run_at = _utc(self.run_at)
+        for name in SPANS:
+            span = getattr(self, name)
+            if span is not UNSET:
+                setattr(self, name, round(span, 6))
         if self.delay is not UNSET and self.run_at is not UNSET:
             raise invalid("run_at and delay are both given", hint="give run_at or delay")
         if self.dedupe_key is UNSET:
@@ -132,6 +142,8 @@ class NewJobs(Struct, forbid_unknown_fields=True):
 
     jobs: list[NewJob]
 
+
+SPANS = ("delay", "timeout", "backoff_base", "backoff_cap", "dedupe_for")
 
 encode_spec = msgspec.json.Encoder().encode
 """A checked NewJob as what enqueue_many takes: its fields have the same names."""

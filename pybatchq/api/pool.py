@@ -1,8 +1,8 @@
 """Database connections of an API process: bounded, shared, and with a deadline for every call.
 
 A call runs in a task of its own, so that neither a client that leaves nor a server that is silent
-holds a request up or leaks a connection: after the deadline the request is answered, and the task
-cancels its statement and gives its connection back, or closes it.
+holds a request up or leaks a connection: after the deadline the server is asked to cancel the
+statement, and if it does not answer that either, the connection is cut.
 
 While the server is away it is knocked at by one connection, with growing pauses, and calls are
 refused at once.
@@ -24,7 +24,7 @@ import psycopg_pool
 
 from pybatchq.api.errors import TimedOutError, unavailable
 from pybatchq.calls import Connection
-from pybatchq.connections import Connector, Pauses, is_connection_loss
+from pybatchq.connections import Connector, Pauses
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,6 +34,8 @@ ACQUIRE_S = 2.0
 CALL_S = 5.0
 CLOSE_S = 2.0
 ASK_S = 1.0
+# The server was demoted to read-only; a plan no longer fits its tables.
+OF_NO_MORE_USE = frozenset({"25006", "0A000"})
 MOST_WAITING = 1_000
 KEPT_OPEN = 2
 
@@ -62,10 +64,13 @@ class Database:
             open=False,
         )
         self._calls: set[asyncio.Task[Any]] = set()
-        self._lent = 0
+        self._lent: set[Connection] = set()
+        # their statement may yet be cancelled: it must not be the next one's
+        self._given_up: set[Connection] = set()
         self._pauses = Pauses()
         self._renew_at = 0.0
         self._in_trouble = False
+        self.renewals = 0  # how often all connections were renewed
 
     async def open(self) -> None:
         """Begin to connect; does not wait for it."""
@@ -75,8 +80,8 @@ class Database:
         """Let calls that run end, for a moment, then close everything."""
         if self._calls:
             await asyncio.wait(self._calls, timeout=CLOSE_S)
-        for task in self._calls:
-            task.cancel()
+        for conn in self._lent:
+            _cut(conn)
         self._door.close()
         await self._pool.close(timeout=CLOSE_S)
 
@@ -89,14 +94,14 @@ class Database:
     @property
     def lent(self) -> int:
         """Connections that are in use."""
-        return self._lent
+        return len(self._lent)
 
     @property
     def is_away(self) -> bool:
         """Whether nobody answers, and no connection is left from before."""
         if not self._connector.is_away:
             return False
-        return self._lent == 0 and not self._pool.get_stats().get("pool_available")
+        return not self._lent and not self._pool.get_stats().get("pool_available")
 
     async def __call__(
         self,
@@ -111,13 +116,20 @@ class Database:
     async def run(
         self, work: Callable[[Connection], Awaitable[R]], *, within_s: float | None = None
     ) -> R:
-        """Do some work on a connection; ApiError 503 if it takes longer (default: CALL_S)."""
+        """Do some work on a connection; TimedOutError if it takes longer (default: CALL_S).
+
+        It may take 2 s more to be sure of that.
+        """
         lent: list[Connection] = []
         task = self._start(self._work(work, lent))
         done, _ = await asyncio.wait((task,), timeout=CALL_S if within_s is None else within_s)
         if not done:
-            self._start(_end(task, lent))
-            raise TimedOutError
+            self._given_up.update(lent)
+            await asyncio.wait((self._start(_end(task, lent)),))
+            if not task.done() or task.cancelled():
+                raise TimedOutError
+            if isinstance(task.exception(), psycopg.OperationalError):
+                raise TimedOutError
         return task.result()
 
     def _start(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
@@ -142,18 +154,21 @@ class Database:
             raise self._none_free() from None
         except psycopg_pool.PoolClosed:
             raise unavailable("the API is shutting down") from None
-        self._lent += 1
+        self._lent.add(conn)
         try:
             yield conn
             if self._in_trouble:
                 self._in_trouble = False
                 self._pauses.worked()
         except BaseException as error:
-            if conn.closed or is_connection_loss(error):
+            if conn.closed or getattr(error, "sqlstate", None) in OF_NO_MORE_USE:
                 self._lost()
             raise
         finally:
-            self._lent -= 1
+            self._lent.discard(conn)
+            if conn in self._given_up:
+                self._given_up.discard(conn)
+                await conn.close()
             await self._pool.putconn(conn)
 
     def _none_free(self) -> Exception:
@@ -169,6 +184,7 @@ class Database:
         self._in_trouble = True
         if monotonic() >= self._renew_at:
             self._renew_at = monotonic() + self._pauses.next_s()
+            self.renewals += 1
             self._start(self._pool.drain())
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -178,22 +194,26 @@ class Database:
 
 
 async def _end(task: asyncio.Task[Any], lent: list[Connection]) -> None:
-    """End a call nobody waits for any longer: ask the server to, then cut the connection.
+    """End a call that takes too long: ask the server to, then cut the connection.
 
-    psycopg would ask and wait for 10 s in all; so long the connection would be missing.
+    psycopg would ask and wait for 10 s in all, and so long the connection would be missing.
     """
     for conn in lent:
         with contextlib.suppress(psycopg.Error):
             await conn.cancel_safe(timeout=ASK_S)
         await asyncio.wait((task,), timeout=ASK_S)
-        if not (task.done() or conn.closed):
-            with (
-                contextlib.suppress(OSError, psycopg.Error),
-                socket.socket(fileno=os.dup(conn.fileno())) as wire,
-            ):
-                wire.shutdown(socket.SHUT_RDWR)
-    await asyncio.wait((task,), timeout=ASK_S)
+        if not task.done():
+            _cut(conn)
+            await asyncio.wait((task,), timeout=ASK_S)
     task.cancel()
+    await asyncio.wait((task,), timeout=ASK_S)
+
+
+def _cut(conn: Connection) -> None:
+    """Let whoever waits for an answer on this connection have an error instead."""
+    if not conn.closed:
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(conn.fileno())) as wire:
+            wire.shutdown(socket.SHUT_RDWR)
 
 
 class _Door:

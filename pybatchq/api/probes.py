@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 import psycopg
@@ -40,10 +39,7 @@ async def _problem(call: Call[NoQuery, None]) -> str | None:
     if call.services.is_stopping:
         return "the API is shutting down"
     try:
-        async with asyncio.timeout(READY_S):
-            return await call.services.db.run(_look)
-    except TimeoutError:
-        return "the database does not answer in time"
+        return await call.services.db.run(_look, within_s=READY_S)
     except ApiError as error:
         return error.body.message
     except BatchqError as error:

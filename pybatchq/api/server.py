@@ -13,13 +13,17 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final, cast
 
 from aiohttp import web
 
 from pybatchq import logs, supervisor, systemd
-from pybatchq.api.answers import error_answer
+from pybatchq.api import accesslog
+from pybatchq.api.answers import encode, error_answer
 from pybatchq.api.app import make_app
 from pybatchq.api.errors import refused
 from pybatchq.api.services import SERVICES
@@ -38,6 +42,8 @@ MOST_HEADERS: Final = 64
 # Requests that still run so long after the signal are cut off.
 STOP_S: Final = 4.0
 MOST_FILES: Final = 65_536
+# What is left of the limit on open files for everything but clients.
+OTHER_FILES: Final = 200
 
 log = logging.getLogger("pybatchq")
 
@@ -53,15 +59,12 @@ class Server:
         self._shares_port = self._services.shares_port = shares_port
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_S)
         self._listeners: list[asyncio.Server] = []
+        self.connections = 0  # clients that are connected
+        self.most_connections = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - OTHER_FILES, 1)
 
     @property
     def port(self) -> int:
         return int(self._listeners[0].sockets[0].getsockname()[1])
-
-    @property
-    def connections(self) -> int:
-        """Clients that are connected."""
-        return 0 if self._runner.server is None else len(self._runner.server.connections)
 
     async def start(self) -> None:
         """Listen. SettingsError if that cannot be done here."""
@@ -94,6 +97,7 @@ class Server:
 
     def _connection(self) -> web.RequestHandler:
         return _Connection(
+            self,
             self._runner.server,
             loop=asyncio.get_running_loop(),
             keepalive_timeout=KEEP_ALIVE_S,
@@ -109,11 +113,21 @@ class Server:
 class _Connection(web.RequestHandler):
     """A client. One that does not read its answers is cut off; what is no HTTP gets our error."""
 
-    __slots__ = ("_unread",)
+    __slots__ = ("_ours", "_unread")
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, ours: Server, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._ours = ours
         self._unread: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._ours.connections += 1
+        if self._ours.connections > self._ours.most_connections:
+            refusing = cast("asyncio.WriteTransport", transport)
+            refusing.write(_TOO_MANY)
+            refusing.close()
+        else:
+            super().connection_made(transport)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -125,6 +139,7 @@ class _Connection(web.RequestHandler):
         self._stop_waiting()
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        self._ours.connections -= 1
         self._stop_waiting()
         super().connection_lost(exc)
 
@@ -149,6 +164,18 @@ class _Connection(web.RequestHandler):
         return response
 
 
+def _too_many() -> bytes:
+    body = encode(refused(503, "too many clients are connected").body)
+    head = (
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+_TOO_MANY: Final = _too_many()
+
+
 def run(dsn: str, settings: Settings) -> int:
     """Serve until a signal; the exit code. SettingsError if it cannot listen."""
     logs.set_up(fmt=settings.log_format, level=settings.log_level)
@@ -167,6 +194,34 @@ def run_many(environ: Mapping[str, str], settings: Settings) -> int:
         env = {**environ, "BATCHQ_PROCESSES": "1", "BATCHQ_PORT": str(port)}
         command = [sys.executable, "-m", "pybatchq", "api"]
         return supervisor.run(command, processes=settings.processes, env_for=lambda _number: env)
+
+
+@contextlib.contextmanager
+def in_thread(dsn: str, settings: Settings) -> Iterator[int]:
+    """The API beside whatever else this process does; its port. SettingsError as for run()."""
+    began: Future[tuple[int, Callable[[], object]]] = Future()
+
+    async def serve() -> None:
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        server = Server(make_app(settings, dsn), settings)
+        try:
+            await server.start()
+        except BaseException as error:  # noqa: BLE001  # it is for whoever started this
+            began.set_exception(error)
+            return
+        began.set_result((server.port, partial(loop.call_soon_threadsafe, stopping.set)))
+        await stopping.wait()
+        await server.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="batchq-api", daemon=True)
+    thread.start()
+    port, stop = began.result()
+    try:
+        yield port
+    finally:
+        stop()
+        thread.join(2 * STOP_S)
 
 
 async def _until_signalled(dsn: str, settings: Settings) -> int:
@@ -190,13 +245,25 @@ async def _until_signalled(dsn: str, settings: Settings) -> int:
     server = Server(make_app(settings, dsn), settings, shares_port=shares_port)
     await server.start()
     log.info("listening", extra={"host": settings.host, "port": server.port})
-    systemd.notify("READY=1")
+    feeding = asyncio.ensure_future(_tell_systemd())
+    lines = accesslog.install(settings.log_format)
     try:
         await stopping.wait()
     finally:
+        feeding.cancel()
         await server.close()
+        accesslog.remove(lines)
     log.info("stopped")
     return 0
+
+
+async def _tell_systemd() -> None:
+    """Ready as soon as it listens; then feed the watchdog, from the loop that it watches."""
+    systemd.notify("READY=1")
+    interval_s = systemd.watchdog_interval_s()
+    while interval_s is not None:
+        systemd.notify("WATCHDOG=1")
+        await asyncio.sleep(interval_s)
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext | None:

@@ -34,13 +34,17 @@ class Services:
     poller: Poller
     is_stopping: bool = False
     shares_port: bool = False
-    _uuids: int = field(default=0)
+    _uuids: tuple[int, int] = field(default=(0, -1))
 
     async def uuid(self, job_id: int) -> UUID:
-        """As batchq.job_uuid. It is asked once, for job 0: the others' differ by the id."""
-        if not self._uuids:
-            self._uuids = int(await self.db(calls.job_uuid, job_id=0))
-        return UUID(int=self._uuids | job_id)
+        """As batchq.job_uuid. It is asked for job 0 only: the others' differ by the id.
+
+        And again when connections were renewed: behind them there may be another installation.
+        """
+        if self._uuids[1] != self.db.renewals:
+            renewals = self.db.renewals
+            self._uuids = (int(await self.db(calls.job_uuid, job_id=0)), renewals)
+        return UUID(int=self._uuids[0] | job_id)
 
     async def job_id(self, text: str) -> int:
         """Of a number or a UUID, as batchq.job_id; ApiError 400, or JobNotFoundError."""

@@ -108,13 +108,14 @@ def worker(ctx: click.Context, /, *, dsn: str | None, **given: Any) -> None:
 
 @command("dev", "batchq dev --handlers my_jobs", exit_codes=WORKER_EXIT_CODES)
 @worker_options
+@click.option("--port", metavar="PORT", help="Port of the HTTP API. [default: 8080 if it is free]")
 @dsn_option
 @click.pass_context
 def dev(ctx: click.Context, /, *, dsn: str | None, **given: Any) -> None:
-    """Database and worker in one terminal, for development.
+    """Database, API and worker in one terminal.
 
     Starts an embedded PostgreSQL, whose data stay for the next time, or uses --dsn or DATABASE_URL;
-    installs batchq and works until Ctrl-C. Logs every job unless told otherwise.
+    installs batchq, serves and works until Ctrl-C. Logs every job unless told otherwise.
     """
     from pybatchq import service
     from pybatchq.install import install_dsn
@@ -127,6 +128,8 @@ def dev(ctx: click.Context, /, *, dsn: str | None, **given: Any) -> None:
         asyncio.run(install_dsn(address))
         os.environ["DATABASE_URL"] = address  # handlers, and the processes they run in, read it
         note(f"other terminals: export DATABASE_URL='{address}'")
+        port = stack.enter_context(development.api(address, settings))
+        note(f"HTTP API: http://{settings.host}:{port}")
         ctx.exit(service.run_worker(address, settings, before_leaving=stack.close))
 
 

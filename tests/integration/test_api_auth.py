@@ -14,16 +14,17 @@ from pybatchq import calls
 from pybatchq.api import auth
 from pybatchq.api.auth import is_loopback
 from pybatchq.api.routes import ROUTES
+from pybatchq.types import Scope
 from tests.conftest import Connection
 from tests.support.api import Api, client, running, serving, url_of
 from tests.support.working import until
 
-SCOPES = ("produce", "work", "operate", "monitor")
+SCOPES: tuple[Scope, ...] = ("produce", "work", "operate", "monitor")
 JOB = {"kind": "k"}
 
 
 async def make(
-    conn: Connection, secret: str, *scopes: str, queues: list[str] | None = None
+    conn: Connection, secret: str, *scopes: Scope, queues: list[str] | None = None
 ) -> None:
     """A token whose name is its secret."""
     digest = hashlib.sha256(secret.encode()).digest()

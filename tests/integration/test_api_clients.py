@@ -158,6 +158,30 @@ async def test_a_client_that_never_reads_is_cut_off(
         await until(is_gone)
 
 
+async def test_one_client_too_many_is_told_so_and_the_others_are_served(db: str) -> None:
+    async with running(db) as (_, listening):
+        listening.most_connections = 3
+        async with wire(listening.port) as a, wire(listening.port) as b, wire(listening.port) as c:
+            for one in (a, b, c):
+                await one.send(head("GET", "/health"))
+                assert (await one.answer()).status == 200
+            async with wire(listening.port) as one_too_many:
+                answer = await one_too_many.answer()
+                assert (answer.status, answer.code) == (503, "HTTP503")
+                await one_too_many.ended()
+            await a.send(head("GET", "/health"))
+            assert (await a.answer()).status == 200
+            b.abort()
+
+            async def has_room() -> bool:
+                return listening.connections < 3
+
+            await until(has_room)
+            async with wire(listening.port) as next_one:
+                await next_one.send(head("GET", "/health"))
+                assert (await next_one.answer()).status == 200
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -202,6 +226,6 @@ async def test_expect_continue_is_answered(one: Wire) -> None:
 
 
 async def test_an_old_client_is_answered_and_its_connection_closed(one: Wire) -> None:
-    await one.send(b"GET /health HTTP/1.0\r\n\r\n")
+    await one.send(b"GET /jobs HTTP/1.0\r\n\r\n")
     assert (await one.answer()).status == 200
     await one.ended()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pybatchq import calls
+from pybatchq.api.errors import CATALOGUE
 from tests.conftest import Connection
 from tests.support.api import JSON, Api, serving
 from tests.support.working import until
@@ -470,6 +471,46 @@ async def test_a_request_id_is_kept_if_it_is_sane(api: Api) -> None:
     assert len(ids) == 10
 
 
+async def test_f091_a_fault_of_ours_is_a_500_without_its_text(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(calls, "list_jobs", broken)
+    answer = await api.get("/jobs", headers={"X-Request-Id": "mine"})
+    assert answer.error == (500, "HTTP500", "internal error")
+    assert "secret" not in answer.text
+    assert "mine" in answer.json["hint"]
+    (record,) = [one for one in caplog.records if one.name == "pybatchq.access"]
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "secret"
+    assert record.__dict__["request_id"] == "mine"
+
+
 async def test_head_is_get_without_a_body(api: Api) -> None:
     answer = await api.ask("HEAD", "/jobs")
     assert (answer.status, answer.text) == (200, "")
+
+
+async def test_the_statuses_are_those_of_the_catalogue(conn: Connection) -> None:
+    listed = {one.code: (one.http_status, one.name) for one in await calls.errors(conn)}
+    assert listed.items() <= CATALOGUE.items()
+
+
+async def test_a_database_that_is_made_anew_gives_its_own_uuids(db: str, conn: Connection) -> None:
+    async with serving(db) as api:
+        first = (await api.post("/jobs", {"kind": "k"})).json["uuid"]
+        await conn.execute("update batchq.installation set prefix = prefix # 1")
+        await conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where application_name like 'batchq-api%' and datname = current_database()"
+        )
+
+        async def serves() -> str | None:
+            answer = await api.post("/jobs", {"kind": "k"})
+            return answer.json["uuid"] if answer.status == 201 else None
+
+        uuid = await until(serves)
+        assert uuid[:18] != first[:18]
+        assert (await api.get(f"/jobs/{uuid}")).json["uuid"] == uuid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import ssl
@@ -124,6 +125,47 @@ async def test_a_port_in_use_is_named(db: str, tmp_path: Path) -> None:
             with api_process(db, tmp_path, *options) as process:
                 assert process.popen.wait(20) == 2
                 assert f"BATCHQ_PORT is {port}: {HOST}:{port} is in use" in process.log
+
+
+@pytest.mark.parametrize("given", [{}, {"BATCHQ_PORT": "0"}], ids=["any", "0"])
+async def test_b08_a67_dev_serves_and_works_in_one_process(
+    db: str, tmp_path: Path, given: dict[str, str]
+) -> None:
+    env = environment(db, **given)
+    with (tmp_path / "log").open("wb") as out:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pybatchq", "dev", cwd=ROOT, env=env, stderr=out
+        )
+    try:
+
+        async def told() -> str | None:
+            found = re.search(r"HTTP API: (http://\S+)", (tmp_path / "log").read_text())
+            return None if found is None else found[1]
+
+        async with client(await until(told)) as api:
+            job = await api.enqueue("demo_task", payload={"message": "hi"})
+            ended = (await api.get(f"/jobs/{job}?wait=30s")).json
+            assert (ended["status"], ended["result"]["message"]) == ("completed", "hi")
+    finally:
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(20):
+            assert await process.wait() == 0
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+async def test_dev_takes_another_port_than_8080_only_if_nobody_asked_for_that(
+    db: str, tmp_path: Path
+) -> None:
+    with socket.socket() as other:
+        other.bind((HOST, 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        done = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-m", "pybatchq", "dev", "--port", port], cwd=ROOT,
+            env=environment(db), capture_output=True, text=True, timeout=40, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert f"BATCHQ_PORT is {port}: {HOST}:{port} is in use" in done.stderr
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
@@ -308,12 +350,34 @@ async def test_each_request_is_a_line_of_the_log_without_its_query_or_body(
 
     lines = [msgspec.json.decode(line) for line in process.log.splitlines()]
     looked, posted = [line for line in lines if line["logger"] == "pybatchq.access"]
+    assert list(looked) == [
+        "ts", "level", "logger", "message", "method", "path", "status", "took_ms", "request_id",
+        "remote",
+    ]  # fmt: skip
+    assert len(looked["ts"]) == len(lines[0]["ts"])
     assert (looked["message"], looked["level"]) == ("request", "info")
     assert (looked["method"], looked["path"], looked["status"]) == ("GET", "/jobs", 200)
     assert (looked["request_id"], looked["remote"]) == ("mine", HOST)
     assert looked["took_ms"] >= 0
     assert (posted["method"], posted["status"]) == ("POST", 201)
     assert "secret" not in process.log
+
+
+async def test_no_request_can_look_like_two_lines_of_the_log(db: str, tmp_path: Path) -> None:
+    with api_process(db, tmp_path, BATCHQ_ACCESS_LOG="on") as process:
+        async with client(url(await process.port())) as api:
+            await api.get("/%0A2030-01-01 INFO forged%1b[2J%E2%80%AE")
+            for n in range(3):
+                await api.get(f"/jobs?limit={n + 1}")
+        process.popen.terminate()
+        assert await process.ended() == 0
+    lines = [line for line in process.log.splitlines() if " INFO request " in line]
+    shape = r"[-0-9]{10} [0-9:]{8}\.\d{3} INFO request method=GET path=\S+ status=\d+ took_ms=\S+"
+    shape += r" request_id=\S+ remote=127.0.0.1"
+    assert len(lines) == 4
+    assert all(re.fullmatch(shape, line) for line in lines), lines
+    assert "\n2030" not in process.log
+    assert process.log.isascii()
 
 
 def test_the_help_names_every_option_of_a_variable() -> None:
