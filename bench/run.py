@@ -7,7 +7,7 @@ import datetime as dt
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -41,6 +41,8 @@ WIDTH = 130
 @click.option("--long", "long", is_flag=True, help="The full sizes and times (hours).")
 @click.option("--quick", is_flag=True, help="Tiny sizes: does everything run? No result.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Rounds of every case.")
+@click.option("--seconds", type=click.FloatRange(min=1), help="How long each load of http lasts.")
+@click.option("--clients", type=click.IntRange(min=1), help="How many clients http has.")
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Where the result goes.")
 @click.option(
     "--postgres",
@@ -61,13 +63,15 @@ def main(  # noqa: PLR0917 - click passes them by name
     long: bool,
     quick: bool,
     rounds: int | None,
+    seconds: float | None,
+    clients: int | None,
     file: Path | None,
     bin_dir: Path | None,
     cache: Path,
 ) -> None:
     """Measure batchq beside its rivals, on a server of the bench's own.
 
-    Without a NAME all workloads run, in their short form (about 50 minutes). The result is printed
+    Without a NAME all workloads run, in their short form (about an hour). The result is printed
     and written as JSON, by default into bench/results. Ends with status 1 when a cell fell short.
     """
     if listing:
@@ -76,6 +80,9 @@ def main(  # noqa: PLR0917 - click passes them by name
             click.echo(f"{name:16} {summary}")
         return
     scale = QUICK if quick else LONG if long else SHORT
+    scale = replace(
+        scale, http_s=seconds or scale.http_s, http_clients=clients or scale.http_clients
+    )
     chosen = _chosen(names, everything=long)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     keep = file or not quick

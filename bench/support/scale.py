@@ -33,6 +33,9 @@ class Scale:
     blocked_s: float
     blocked_lease_s: float
     stop_tries: int
+    http_s: float
+    http_clients: int
+    bursts: int
 
 
 QUICK = Scale(
@@ -60,6 +63,9 @@ QUICK = Scale(
     blocked_s=5,
     blocked_lease_s=1,
     stop_tries=2,
+    http_s=5,
+    http_clients=1_000,
+    bursts=2,
 )
 SHORT = Scale(
     name="short",
@@ -86,6 +92,9 @@ SHORT = Scale(
     blocked_s=20,
     blocked_lease_s=5,
     stop_tries=10,
+    http_s=20,
+    http_clients=1_000,
+    bursts=10,
 )
 LONG = Scale(
     name="long",
@@ -112,4 +121,7 @@ LONG = Scale(
     blocked_s=150,
     blocked_lease_s=60,
     stop_tries=100,
+    http_s=60,
+    http_clients=1_000,
+    bursts=30,
 )

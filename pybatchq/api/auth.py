@@ -1,7 +1,8 @@
 """Who may: bearer tokens, looked up in the database by the hash of their secret.
 
 While there is no token at all, an API that only this machine can reach is open; any other refuses.
-What was looked up holds for a few seconds, so a revoked token ends within these.
+What was looked up holds for a few seconds, so a revoked token ends within these. Under load it is
+looked up anew before these are over, so that not all requests at once have to wait for it.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ from aiohttp import web
 from pybatchq import calls
 from pybatchq.api.errors import ApiError, refused
 from pybatchq.api.pool import Database
+from pybatchq.api.shared import Shared
 from pybatchq.types import Scope
 
 Openness = Literal["nobody", "this machine", "everybody"]
 SCOPES: Final = get_args(Scope)
 
 KNOWN_S: Final = 5.0
+RENEW_S: Final = 2.5
 MOST_KNOWN: Final = 10_000
 # So that a flood of made-up tokens leaves connections to the others.
 LOOK_UPS: Final = 2
 MOST_SECRET: Final = 200
+ANY: Final = b""  # no token's hash: whether there is any
 CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="batchq"'}
 HOW_TO_MAKE_ONE: Final = "make a token: batchq token create NAME --scope produce"
 
@@ -71,6 +75,7 @@ class Guard:
         self._known: dict[bytes, tuple[float, Caller | None]] = {}
         self._looking = asyncio.Semaphore(LOOK_UPS)
         self._has_tokens = (0.0, True)
+        self._shared = Shared()
 
     async def admit(self, request: web.Request, scope: Scope) -> Caller:
         """The caller; ApiError 401 without a token that is good, 403 without the scope."""
@@ -90,17 +95,17 @@ class Guard:
         # what is compared from here on is the hash, whose bytes a guesser cannot choose
         digest = hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
         until, caller = self._known.get(digest, (0.0, None))
-        if until <= self._clock():
-            caller = await self._look_up(digest)
+        now = self._clock()
+        if until <= now:
+            caller = await self._shared(digest, lambda: self._find(digest))
+        elif until - now < RENEW_S and caller is not None:
+            self._shared.begin(digest, lambda: self._find(digest))
         if caller is None:
             raise _unauthorized("this token is unknown or revoked", "see: batchq token list")
         return caller
 
-    async def _look_up(self, digest: bytes) -> Caller | None:
+    async def _find(self, digest: bytes) -> Caller | None:
         async with self._looking:
-            until, caller = self._known.get(digest, (0.0, None))
-            if until > self._clock():  # somebody asked the same meanwhile
-                return caller
             token = await self._database(calls.find_token, secret_hash=digest)
         caller = None
         if token is not None:
@@ -113,12 +118,11 @@ class Guard:
 
     async def _without(self, request: web.Request) -> Caller:
         until, has_tokens = self._has_tokens
-        if until <= self._clock():
-            async with self._looking:
-                until, has_tokens = self._has_tokens
-                if until <= self._clock():
-                    has_tokens = await self._database(calls.has_tokens)
-                    self._has_tokens = (self._clock() + KNOWN_S, has_tokens)
+        now = self._clock()
+        if until <= now:
+            has_tokens = await self._shared(ANY, self._look_for_tokens)
+        elif until - now < RENEW_S:
+            self._shared.begin(ANY, self._look_for_tokens)
         if has_tokens:
             raise _unauthorized("a token is required", "Authorization: Bearer bq_…")
         if self._openness == "nobody":
@@ -131,6 +135,11 @@ class Guard:
             # a page whose name leads here must not become an operator
             raise refused(403, "without tokens only localhost is served", hint=HOW_TO_MAKE_ONE)
         return ANYONE
+
+    async def _look_for_tokens(self) -> bool:
+        has_tokens = await self._database(calls.has_tokens)
+        self._has_tokens = (self._clock() + KNOWN_S, has_tokens)
+        return has_tokens
 
 
 def is_loopback(host: str) -> bool:

@@ -7,9 +7,8 @@ import itertools
 import re
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -33,8 +32,7 @@ _PREFIX: Final = secrets.token_hex(4)
 _numbers = itertools.count(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """A request that was answered. route: the pattern of its path, `` if it has none."""
 
     method: str
@@ -55,8 +53,9 @@ async def every_request(request: web.Request, handler: Next) -> web.StreamRespon
     if given is None or not _SANE_ID.fullmatch(given):
         given = f"{_PREFIX}-{next(_numbers)}"
     status = CLIENT_LEFT
+    route = route_of(request)
     try:
-        span = tracing.request_span(request.method, route_of(request), request.headers)
+        span = tracing.request_span(request.method, route, request.headers)
         if span is None:
             response = await _answered(request, handler, given)
         else:
@@ -68,7 +67,7 @@ async def every_request(request: web.Request, handler: Next) -> web.StreamRespon
         status = response.status
         return response
     finally:
-        _note(request, given, status, perf_counter() - started)
+        _note(request, given, Seen(request.method, route, status, perf_counter() - started))
 
 
 async def _answered(request: web.Request, handler: Next, request_id: str) -> web.StreamResponse:
@@ -129,19 +128,13 @@ def route_of(request: web.Request) -> str:
     return "" if resource is None else resource.canonical
 
 
-def _note(request: web.Request, request_id: str, status: int, took_s: float) -> None:
+def _note(request: web.Request, request_id: str, seen: Seen) -> None:
     """Log and count it."""
-    seen = Seen(request.method, route_of(request), status, took_s)
-    for observe in request.app[OBSERVERS]:
+    app = request.app
+    for observe in app[OBSERVERS]:
         observe(seen)
-    if request.app[SERVICES].settings.access_log:
+    if app[SERVICES].settings.access_log:
+        path, took_ms = request.rel_url.raw_path, round(seen.took_s * 1000, 1)
         accesslog.note(
-            {
-                "method": request.method,
-                "path": request.rel_url.raw_path,
-                "status": status,
-                "took_ms": round(took_s * 1000, 1),
-                "request_id": request_id,
-                "remote": request.remote,
-            }
+            accesslog.Line(seen.method, path, seen.status, took_ms, request_id, request.remote)
         )

@@ -15,6 +15,7 @@ from pybatchq.api.errors import invalid
 from pybatchq.api.finished import Poller
 from pybatchq.api.gather import Gatherer
 from pybatchq.api.pool import Database
+from pybatchq.api.shared import Shared
 from pybatchq.settings import Settings
 
 MOST_ID: Final = 2**62 - 1
@@ -35,16 +36,21 @@ class Services:
     is_stopping: bool = False
     shares_port: bool = False
     _uuids: tuple[int, int] = field(default=(0, -1))
+    _shared: Shared = field(default_factory=Shared)
 
     async def uuid(self, job_id: int) -> UUID:
         """As batchq.job_uuid. It is asked for job 0 only: the others' differ by the id.
 
         And again when connections were renewed: behind them there may be another installation.
+        All who need it wait for one call: a thousand would take all connections.
         """
-        if self._uuids[1] != self.db.renewals:
-            renewals = self.db.renewals
-            self._uuids = (int(await self.db(calls.job_uuid, job_id=0)), renewals)
+        while self._uuids[1] != self.db.renewals:
+            await self._shared("job 0", self._ask_uuid)
         return UUID(int=self._uuids[0] | job_id)
+
+    async def _ask_uuid(self) -> None:
+        renewals = self.db.renewals
+        self._uuids = (int(await self.db(calls.job_uuid, job_id=0)), renewals)
 
     async def job_id(self, text: str) -> int:
         """Of a number or a UUID, as batchq.job_id; ApiError 400, or JobNotFoundError."""

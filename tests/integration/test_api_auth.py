@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
 from pybatchq import calls
 from pybatchq.api import auth
-from pybatchq.api.auth import is_loopback
+from pybatchq.api.auth import Guard, is_loopback
+from pybatchq.api.pool import Database
 from pybatchq.api.routes import ROUTES
 from pybatchq.types import Scope
-from tests.conftest import Connection
+from tests.conftest import Connect, Connection
 from tests.support.api import Api, client, running, serving, url_of
 from tests.support.working import until
 
 SCOPES: tuple[Scope, ...] = ("produce", "work", "operate", "monitor")
 JOB = {"kind": "k"}
+LOCK = "lock table batchq.token in access exclusive mode"
 
 
 async def make(
@@ -247,6 +252,61 @@ async def test_cors_is_for_the_origins_that_are_named(db: str) -> None:
         )
         assert other.error[0] == 405
         assert "Access-Control-Allow-Origin" not in other.headers
+
+
+async def test_a01_the_first_of_many_requests_ask_the_database_once(
+    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(conn, "s", "produce")
+    asked: Counter[str] = Counter()
+
+    def count(name: str) -> None:
+        call = getattr(calls, name)
+
+        async def counted(*args: Any, **arguments: Any) -> Any:
+            asked[name] += 1
+            return await call(*args, **arguments)
+
+        monkeypatch.setattr(calls, name, counted)
+
+    for name in ("has_tokens", "find_token", "job_uuid"):
+        count(name)
+    async with serving(db) as api:
+        headers = [bearer("s"), {}] * 200
+        answers = await asyncio.gather(*[api.post("/jobs", JOB, headers=one) for one in headers])
+    assert Counter(answer.status for answer in answers) == {201: 200, 401: 200}
+    assert asked == {"has_tokens": 1, "find_token": 1, "job_uuid": 1}
+
+
+@pytest.mark.parametrize("headers", [{}, bearer("s")])
+async def test_a01_nobody_waits_while_what_still_holds_is_looked_up_anew(
+    db: str, conn: Connection, connect: Connect, headers: dict[str, str]
+) -> None:
+    if headers:
+        await make(conn, "s", "produce")
+    now = 0.0
+    request = make_mocked_request("POST", "/jobs", headers=headers)
+    database = Database(db, "test")
+    await database.open()
+    guard = Guard(database, "everybody", clock=lambda: now)
+    await guard.admit(request, "produce")
+    other = await connect(autocommit=False)
+    await other.execute(LOCK)
+    now = auth.KNOWN_S - 0.1
+    async with asyncio.timeout(2):
+        await guard.admit(request, "produce")
+    await other.commit()
+    await asyncio.wait(guard._shared._begun)
+    await other.execute(LOCK)
+    now = auth.KNOWN_S + 0.1
+    async with asyncio.timeout(2):
+        await guard.admit(request, "produce")
+    now = 3 * auth.KNOWN_S
+    late = asyncio.ensure_future(guard.admit(request, "produce"))
+    assert not (await asyncio.wait((late,), timeout=0.2))[0]
+    await other.commit()
+    assert "produce" in (await late).scopes
+    await database.close()
 
 
 @pytest.mark.parametrize(
