@@ -56,10 +56,6 @@ class Attempt:
             if self.on_stop is not None:
                 self.on_stop()
 
-    def is_stuck(self) -> bool:
-        """Whether the handler was told to stop and did not."""
-        return monotonic() > self.stop_by
-
 
 async def run(attempt: Attempt, elsewhere: Elsewhere) -> Ending:
     """Run the handler to its ending. Raises nothing, whatever the handler does."""

@@ -21,6 +21,7 @@ from pybatchq.connections import Pauses
 from pybatchq.endings import Ending
 from pybatchq.handlers import Handler, HandlerError
 from pybatchq.job import SaveProgress
+from pybatchq.metrics import WorkerMetrics
 
 LOOK_EVERY_S = 1.0
 LINGER_S = 5.0
@@ -53,13 +54,19 @@ class Children:
     """Processes that run CPU-bound handlers, one job at a time each."""
 
     def __init__(
-        self, save: SaveProgress, *, jobs_per_child: int = 1000, keep_idle: int | None = None
+        self,
+        save: SaveProgress,
+        *,
+        metrics: WorkerMetrics | None = None,
+        jobs_per_child: int = 1000,
+        keep_idle: int | None = None,
     ) -> None:
         """save: takes the progress of jobs, in the event loop.
 
-        jobs_per_child: a process is replaced after so many. keep_idle: at most so many wait for
-        work for more than some seconds; None: one a processor.
+        metrics: counts the killed. jobs_per_child: a process is replaced after so many. keep_idle:
+        at most so many wait for work for more than some seconds; None: one a processor.
         """
+        self.metrics = metrics or WorkerMetrics()
         self._save = save
         self._jobs_per_child = jobs_per_child
         self._keep_idle = (os.cpu_count() or 1) if keep_idle is None else keep_idle
@@ -67,7 +74,6 @@ class Children:
         self._idle: list[Process] = []  # the last used is the last
         self._references: dict[str, tuple[Handler, bytes]] = {}
         self._running = 0
-        self._replaced = 0
         self._looking: asyncio.TimerHandle | None = None
         self._is_closing = False
         self._is_killing = False
@@ -85,12 +91,8 @@ class Children:
 
     @property
     def idle(self) -> int:
+        """How many processes wait for a job. From any thread."""
         return len(self._idle)
-
-    @property
-    def replaced(self) -> int:
-        """How many processes had to be killed since the beginning."""
-        return self._replaced
 
     async def run(self, attempt: Attempt) -> Ending:
         """Run the attempt's handler in a process. Raises nothing but CancelledError.
@@ -215,7 +217,7 @@ class Children:
 
     def _forget(self, process: Process) -> None:
         self._all.discard(process)
-        self._replaced += process.was_killed and not self._is_closing
+        self.metrics.processes_killed += process.was_killed and not self._is_closing
         if process in self._idle:
             self._idle.remove(process)
             log.warning("an idle process of handlers died", extra={"error": process.fate})

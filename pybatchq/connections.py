@@ -23,7 +23,7 @@ LONG_PAUSE_S = 10.0
 SHORT_PAUSES = 15
 TELL_EVERY_S = 10.0
 REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "not permitted")
-MIGRATION = 3
+MIGRATION = 4
 # A peer that vanished without a word is noticed within 25 s, also by a socket nobody writes to.
 KEEPALIVE: dict[str, str] = {
     "keepalives_idle": "10",
@@ -165,7 +165,8 @@ async def check_version(conn: calls.Connection) -> None:
         raise
     except psycopg.Error as error:
         raise VersionMismatchError(
-            f"batchq cannot be used on this database: {error}",
+            # without its context, which is a line of SQL
+            f"batchq cannot be used on this database: {error.diag.message_primary or error}",
             hint="run `batchq install`, and grant the role of this user",
         ) from error
     if installed.migration < MIGRATION:

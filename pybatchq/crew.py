@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
+from typing import Literal, NamedTuple
 
 from pybatchq import attempts, endings, tracing
 from pybatchq.attempts import Attempt
@@ -30,6 +31,17 @@ from pybatchq.types import WorkItem
 SPARE_THREADS = 32
 
 log = logging.getLogger("pybatchq")
+
+
+class Taken(NamedTuple):
+    """What became of leased jobs.
+
+    useful: how many start, or will have the next slot. put_back: how many cannot run here now. The
+    rest wait for their kind.
+    """
+
+    useful: int
+    put_back: int
 
 
 class Crew:
@@ -62,6 +74,7 @@ class Crew:
         self._is_traced = False
         self._tells_all = False
         self._uuids = 0
+        self._expect: Callable[[Attempt], None] = _nobody
         self._jobs_per_process = jobs_per_process
         self._save: SaveProgress = _nowhere
         self._threads = ThreadPoolExecutor(
@@ -74,6 +87,11 @@ class Crew:
         """How many handlers run now, those that were given up included."""
         return self.slots.busy + len(self._given_up)
 
+    @property
+    def idle_processes(self) -> int:
+        """How many processes wait for a job."""
+        return 0 if self._children is None else self._children.idle
+
     def check(self) -> None:
         """TypeError for the first handler that cannot work."""
         self._registry.resolve()
@@ -83,7 +101,9 @@ class Crew:
     def begin(self, uuids: int, save: SaveProgress, expect: Callable[[Attempt], None]) -> None:
         """uuids: see Job. save, expect: the heartbeat's."""
         self._uuids, self._save, self._expect = uuids, save, expect
-        self._children = Children(save, jobs_per_child=self._jobs_per_process)
+        self._children = Children(
+            save, metrics=self._metrics, jobs_per_child=self._jobs_per_process
+        )
         self._is_traced = tracing.is_on()
         self._tells_all = log.isEnabledFor(logging.DEBUG)
 
@@ -96,21 +116,23 @@ class Crew:
         if self._children is not None:
             await self._children.close(now=True)
 
-    def take(self, items: Iterable[WorkItem]) -> int:
-        """Leased jobs: start them, keep them until there is a slot, or hand them back.
-
-        How many were not handed back.
-        """
-        kept = 0
+    def take(self, items: Iterable[WorkItem]) -> Taken:
+        """Leased jobs: start them, keep them until there is a slot, or hand them back."""
+        useful = put_back = 0
         for item in items:
             handler = self._registry.by_kind.get(item.kind)
             if self._is_leaving:  # told to while the call was under way
                 self._outcomes.release(item)
             elif handler is None:
+                put_back += 1
                 self._refuse(item)
             else:
-                kept += self._place(Attempt(item, handler, Job(item, self._uuids, self._save)))
-        return kept
+                place = self._place(Attempt(item, handler, Job(item, self._uuids, self._save)))
+                if place == "start" or (place == "wait" and not self.slots.is_limited(handler)):
+                    useful += 1
+                elif place != "wait":
+                    put_back += 1
+        return Taken(useful, put_back)
 
     def leave(self) -> None:
         """Take nothing more; what waits for a slot goes back at once."""
@@ -163,17 +185,17 @@ class Crew:
         self._pass_on(attempt)
         self._stuck()
 
-    def _place(self, attempt: Attempt) -> bool:
+    def _place(self, attempt: Attempt) -> Literal["start", "wait"] | float:
         place = self.slots.place(attempt)
         if isinstance(place, float):
             self._outcomes.release(attempt.item, place)
             self._wake()
-            return False
+            return place
         self.running[attempt.item.lease_id] = attempt
         self._expect(attempt)
         if place == "start":
             self._start(attempt)
-        return True
+        return place
 
     def _refuse(self, item: WorkItem) -> None:
         """A kind without a handler here: for others, and not at once again for us."""
@@ -272,6 +294,10 @@ class Crew:
         del self.running[attempt.item.lease_id]
         self._outcomes.release(attempt.item, delay_s)
         self._wake()
+
+
+def _nobody(_attempt: Attempt) -> None:
+    """Before the worker has begun nobody keeps leases."""
 
 
 def _nowhere(_item: WorkItem, _text: str) -> None:

@@ -20,6 +20,7 @@ from pybatchq.connections import Connector, Pauses, check_version, is_connection
 from pybatchq.errors import BatchqError
 from pybatchq.metrics import WorkerMetrics
 from pybatchq.outcomes import Outcomes
+from pybatchq.silence import silence
 from pybatchq.types import WorkItem
 
 log = logging.getLogger("pybatchq")
@@ -129,7 +130,7 @@ class Exchange:
     async def _call(self, batch: Outcomes, n: int) -> list[WorkItem]:
         if self._conn is None:
             self._conn = await self._connector.connect("work")
-        async with asyncio.timeout(self._timeout_s):
+        async with silence(self._timeout_s):
             items = await calls.settle_and_lease(
                 self._conn,
                 queues=self._queues.order(),

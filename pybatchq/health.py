@@ -10,11 +10,9 @@ blocked could not tell.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
 import socket
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -28,7 +26,6 @@ from pybatchq.settings import SettingsError
 DEAD_AFTER_S = 60.0
 UNREADY_AFTER_S = 5.0
 KEEP_ALIVE_S = 30.0
-TICK_S = 0.25
 # A browser may ask, too: nothing of this is to be kept, guessed at or shown in a frame.
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
@@ -45,24 +42,6 @@ class HealthState:
     stopping: bool
     loop_blocked_s: float
     problems: tuple[str, ...] = ()
-
-
-class LoopWatch:
-    """How long an event loop has not turned. `run()` in that loop; ask from any thread."""
-
-    def __init__(self) -> None:
-        self._turned_at = time.monotonic()
-
-    @property
-    def blocked_s(self) -> float:
-        """0 while the loop turns."""
-        return max(0.0, time.monotonic() - self._turned_at - 2 * TICK_S)
-
-    async def run(self) -> None:
-        """Note that the loop turns, until cancelled."""
-        while True:
-            self._turned_at = time.monotonic()
-            await asyncio.sleep(TICK_S)
 
 
 class HealthServer:

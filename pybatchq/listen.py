@@ -18,6 +18,7 @@ import psycopg
 
 from pybatchq import calls
 from pybatchq.connections import Connector, Pauses
+from pybatchq.silence import silence
 
 CALL_TIMEOUT_S = 2.0
 CANCELLED = b"cancel"
@@ -119,7 +120,7 @@ class Listener:
                 return default
             self._unwatch()
             try:
-                async with asyncio.timeout(CALL_TIMEOUT_S):
+                async with silence(CALL_TIMEOUT_S):
                     answer = await function(conn, queues=self._queues)
             except (psycopg.Error, TimeoutError):
                 self._lost.set()

@@ -15,7 +15,8 @@ from pybatchq.listen import Listener
 SAFETY_LOOK_S = 240.0
 SHORT_LOOK_S = 0.005
 REPARK_S = 0.05
-USELESS_CAP_S = 0.1
+BEHIND_EVERY_S = 0.1
+BEHIND_MOVING_S = 0.5
 
 
 class Lookout:
@@ -31,7 +32,9 @@ class Lookout:
         self._vain = 0  # rings in a row that led to nothing, and when the last one was
         self._vain_at = 0.0
         self._empty_looks = 0
-        self.useless = 0  # looks in a row that found only what cannot run here now
+        self._blocked = 0  # pauses since a look found a job that can run here
+        self._behind_at = 0.0  # when the present one ends
+        self._is_moving = False  # whether a full kind took more since that one began
         self._asked_at = 0.0  # when the doorbell last answered, or was found dead
         self._unsure = 0  # looks since parking that may have missed a job
 
@@ -45,20 +48,26 @@ class Lookout:
         """A look begins; what rings from now on is for the next one."""
         self._woken, self._rung = self._rung, False
 
-    async def after(self, got: int, kept: int, due_s: float | None) -> None:
-        """A look found so many jobs, of which some were kept.
+    @property
+    def behind(self) -> int:
+        """How far to look now beyond jobs that cannot run here; 0: not at all."""
+        return self._blocked if monotonic() >= self._behind_at else 0
 
-        due_s: until the next scheduled job is due, if any is.
+    async def after(
+        self, got: int, useful: int, due_s: float | None, *, is_blocked: bool = False
+    ) -> None:
+        """A look found so many jobs, of which some start or will have the next slot.
+
+        is_blocked: others were put back, or the next would be. due_s: until the next scheduled job
+        is due, if any is.
         """
         if got:
             self._empty_looks = 0
-            self.useless = 0 if kept else self.useless + 1
-            # only an empty answer is exact; jobs we cannot run must not make this loop spin
-            wait_s = 0.0 if kept else min(USELESS_CAP_S, self._growing_s(self.useless))
-            self.look_at = monotonic() + wait_s if wait_s else 0.0
+            self._after_jobs(useful, is_blocked=is_blocked)
             if self._listener is not None:
                 await self._listener.unpark()
             return
+        self._blocked = 0
         self._empty_looks += 1
         if self._woken and self._rung_in_vain() and self._listener is not None:
             await self._listener.unpark()
@@ -69,6 +78,28 @@ class Lookout:
             # a due job that cannot be had (others hold it) must not make this loop spin
             wait_s = min(wait_s, max(due_s, self._growing_s(self._empty_looks)))
         self.look_at = 0.0 if self._rung else monotonic() + wait_s
+
+    def _after_jobs(self, useful: int, *, is_blocked: bool) -> None:
+        """Look again: at once, unless there is only what cannot run here.
+
+        That must not make this loop spin, and each job we put back costs two writes. The pauses
+        grow until there is a job that can run; a kind that has room again now and then is looked
+        after meanwhile, and does not end a pause. Where it does have, the line in front moves by
+        itself, and looking behind it is less urgent.
+        """
+        self.look_at = 0.0
+        if useful:
+            self._blocked = 0
+        elif not is_blocked:
+            self._is_moving = True
+        else:
+            now = monotonic()
+            if not self._blocked or now >= self._behind_at:
+                self._blocked += 1
+                most_s = BEHIND_MOVING_S if self._is_moving else BEHIND_EVERY_S
+                self._behind_at = now + min(most_s, self._growing_s(self._blocked))
+                self._is_moving = False
+            self.look_at = self._behind_at
 
     def _rung_in_vain(self) -> bool:
         """Whether others are faster again and again: producers should not ring for us then."""

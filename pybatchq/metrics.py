@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 Event = Literal["completed", "failed", "released", "dropped"]
-Gauge = Literal["running", "slots", "unsettled", "connected", "parked", "stopping", "loop_blocked"]
+Gauge = Literal[
+    "running", "slots", "idle_processes", "unsettled", "connected", "parked", "stopping",
+    "loop_blocked",
+]  # fmt: skip
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 MAX_KINDS: Final = 200
@@ -43,10 +46,12 @@ _COUNTERS: Final = {
     "refused": "Outcomes the database refused",
     "unknown_kinds": "Jobs put back because no handler is registered for their kind",
     "given_up": "Handlers that did not stop when they were told to",
+    "processes_killed": "Processes of handlers that had to be killed",
 }
 _GAUGES: Final[dict[Gauge, tuple[str, str]]] = {
     "running": ("running", "Handlers that run now"),
     "slots": ("slots", "Handlers that may run at once"),
+    "idle_processes": ("idle_processes", "Processes of handlers that wait for a job"),
     "unsettled": ("unsettled", "Outcomes that wait to be handed in"),
     "connected": ("connected", "1 while there is a connection to the database"),
     "parked": ("parked", "1 while the worker sleeps until the doorbell rings"),
@@ -69,6 +74,7 @@ class WorkerMetrics:
     refused: int
     unknown_kinds: int
     given_up: int
+    processes_killed: int
 
     def __init__(self) -> None:
         for name in _COUNTERS:

@@ -23,8 +23,10 @@ def monitoring(worker: Worker, host: str, port: int | None) -> HealthServer | No
         gauges={
             "running": lambda: worker.running,
             "slots": lambda: worker.concurrency,
+            "idle_processes": lambda: worker.idle_processes,
             "unsettled": lambda: worker.unsettled,
             "connected": lambda: worker.is_connected,
+            "parked": lambda: worker.is_parked,
             "stopping": lambda: worker.is_stopping,
             "loop_blocked": worker.loop_blocked_s,
         },

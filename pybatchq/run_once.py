@@ -6,6 +6,7 @@ The lease is long instead of renewed: nobody else takes the job while one stands
 
 from __future__ import annotations
 
+import bdb
 import signal
 from collections.abc import Callable
 from datetime import timedelta
@@ -22,6 +23,8 @@ from pybatchq.outcomes import Outcomes
 from pybatchq.types import WorkItem
 
 WORKER = "run-once"
+# What Ctrl-C raises, and `quit` at the prompt of pdb.
+QUITTING = {KeyboardInterrupt.__qualname__, bdb.BdbQuit.__qualname__}
 
 
 class Ran(NamedTuple):
@@ -45,7 +48,8 @@ async def run_once(
 
     The connection is in autocommit. started: called before the handler is. progress: called with
     the JSON of what the handler reports.
-    LookupError if there is no handler for its kind: the job is put back, as it is by Ctrl-C.
+    LookupError if there is no handler for its kind: the job is put back, as it is by Ctrl-C and by
+    who quits the debugger.
     """
     (item, *_) = await calls.settle_and_lease(
         conn, queues=[queue], n=1, worker=WORKER, lease_for=lease_for
@@ -62,11 +66,16 @@ async def run_once(
     untimed = msgspec.structs.replace(item, timeout_s=None)
     attempt = Attempt(untimed, handler, Job(untimed, uuids, lambda _, text: progress(text)))
     attempt.stop = "shutdown"  # whatever cancels it is Ctrl-C, and hands it back
-    if handler.is_async:
-        started(item)
-        ending = await attempts.run(attempt, _nowhere)
-    else:
-        ending = _run_here(attempt, started)
+    try:
+        if handler.is_async:
+            started(item)
+            ending = await attempts.run(attempt, _nowhere)
+        else:
+            ending = _run_here(attempt, started)
+    except bdb.BdbQuit:  # after steps that led out of the handler
+        ending = RELEASED
+    if ending.event == "failed" and ending.what in QUITTING:
+        ending = RELEASED
     outcomes.add(item, ending)
     refused = await calls.settle_and_lease(conn, n=0, **outcomes.arguments())
     return Ran(item, ending, refused[0].event if refused else None)
@@ -82,8 +91,6 @@ def _run_here(attempt: Attempt, started: Callable[[WorkItem], None]) -> Ending:
         return RELEASED
     finally:
         signal.signal(signal.SIGINT, before)
-    if ending.what == KeyboardInterrupt.__name__:
-        return RELEASED
     return endings.after_stop(ending, "shutdown", None, attempt.handler.runs_in)
 
 

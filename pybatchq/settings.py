@@ -130,15 +130,6 @@ class Settings:
             access_log=env.switch("BATCHQ_ACCESS_LOG", default=True),
         )
 
-    def require_database_url(self) -> str:
-        """The server's address; SettingsError when there is none."""
-        if self.database_url is None:
-            raise SettingsError(
-                "DATABASE_URL is not set; it names the PostgreSQL server to use."
-                " `batchq dev` needs none: it starts an embedded one"
-            )
-        return self.database_url
-
 
 def parse_duration(text: str) -> float | None:
     """Seconds of `60`, `60s`, `500ms`, `2m` or `1h`; None for anything else."""
@@ -229,12 +220,14 @@ class _Environment:
     def weights(self, name: str) -> dict[str, float]:
         """Names with weights, `high=3,low=1`; empty if none has one."""
         names = self.names(name)
-        found = [_WEIGHT.fullmatch(part) for part in names]
-        if not any(found):
+        if not any("=" in part for part in names):
             return {}
+        found = [_WEIGHT.fullmatch(part) for part in names]
         weights = {match[1]: float(match[2]) for match in found if match is not None}
         if len(weights) < len(names) or min(weights.values()) <= 0:
-            allowed = "names in order of preference, or all with a weight over 0: high=3,low=1"
+            allowed = (
+                "names in order of preference, or all with a number over 0 as weight: high=3,low=1"
+            )
             raise _error(name, self.variables[name], allowed)
         return weights
 

@@ -34,6 +34,7 @@ from pybatchq.monitoring import monitoring
 from pybatchq.outcomes import Outcomes
 
 GIVE_UP_S = 5.0
+TURN_EVERY_S = 0.005  # while there is enough to do: fewer turns of more jobs cost less
 
 # How a worker's run ended: all its jobs had ended; the grace period or a second signal cut some
 # short, which were handed back; some handlers did not stop, and their leases will run out; the
@@ -126,6 +127,7 @@ class Worker:
             service=monitoring(self, health_host, health_port),
         )
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._turned_at = 0.0
         self._stopping = False
         self._stop_by = float("inf")
         self._limit: asyncio.Timeout | None = None
@@ -151,6 +153,16 @@ class Worker:
     def is_connected(self) -> bool:
         """Whether the database answers, as far as its connections have noticed."""
         return self._exchange.is_connected and not self._heartbeat.is_failing
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether it sleeps until the doorbell rings."""
+        return self._listener is not None and self._listener.parked
+
+    @property
+    def idle_processes(self) -> int:
+        """How many processes of handlers wait for a job."""
+        return self._crew.idle_processes
 
     @property
     def is_stopping(self) -> bool:
@@ -322,12 +334,16 @@ class Worker:
 
     def _wanted(self) -> int:
         """How many jobs to ask for now."""
-        if self._stopping or monotonic() < self._lookout.look_at:
+        if self._stopping:
             return 0
-        return self._slots.wanted(self._lookout.useless)
+        if monotonic() >= self._lookout.look_at:
+            return self._slots.wanted(self._lookout.behind)
+        return self._slots.wanted() if self._slots.is_hungry else 0
 
     async def _until_needed(self) -> None:
         """Wait until there is an outcome to hand in or a reason to look for jobs."""
+        if self._slots.has_enough() and not self._stopping:
+            await asyncio.sleep(self._turned_at + TURN_EVERY_S - monotonic())
         while not self._outcomes and not self._wanted():
             now = monotonic()
             if self._stopping:
@@ -350,25 +366,30 @@ class Worker:
     def _idle_s(self, now: float) -> float | None:
         """How long nothing is due. None: until something happens."""
         overdue_s = self._slots.overdue_in_s()
-        if self._slots.busy >= self.concurrency:
+        if now >= self._lookout.look_at:  # there is no room for what could be found
             return overdue_s
-        look_s = max(0.0, self._lookout.look_at - now)
+        look_s = self._lookout.look_at - now
         return look_s if overdue_s is None else min(look_s, overdue_s)
 
     async def _turn(self, n: int) -> None:
         self._slots.measure()
         if n:
+            self._slots.is_hungry = False
             self._lookout.begin()
             self.metrics.leases += 1
         answer = await self._exchange.turn(n)
+        self._turned_at = monotonic()
         if answer is None:
             self._lookout.look_at = 0.0
             return
-        kept = self._crew.take(answer.leased)
+        taken = self._crew.take(answer.leased)
         if n:
             self.metrics.leased += len(answer.leased)
             self.metrics.empty_leases += not answer.leased
-            await self._lookout.after(len(answer.leased), kept, answer.due_s)
+            is_blocked = taken.put_back > 0 or self._slots.expects_full()
+            await self._lookout.after(
+                len(answer.leased), taken.useful, answer.due_s, is_blocked=is_blocked
+            )
 
     def _is_stuck(self) -> None:
         """A handler was given up: its thread is lost to this process."""

@@ -63,7 +63,7 @@ _SENT_AS = {
     "timeout": "interval",
     "worker_id": "uuid",
 }
-_BIGINTS = ("job_id", "lease_id", "before_id")
+_BIGINTS = ("job_id", "lease_id", "before_id", "after_id")
 _BIGINT_LISTS = (
     "job_ids", "lease_ids", "completed_ids", "completed_leases", "failed_ids", "failed_leases",
     "released_ids", "released_leases",
@@ -93,6 +93,14 @@ async def records(conn: Connection, struct: type[S], function: str, /, **argumen
     return [struct(*row) for row in found]
 
 
+def records_sync(
+    conn: psycopg.Connection[Any], struct: type[S], function: str, /, **arguments: Any
+) -> list[S]:
+    """As records, for a connection without an event loop."""
+    found = rows_sync(conn, function, select=_fields(struct), **arguments)
+    return [struct(*row) for row in found]
+
+
 @lru_cache
 def _fields(struct: type[msgspec.Struct]) -> str:
     return ", ".join(struct.__struct_fields__)
@@ -119,10 +127,10 @@ async def rows(
 
 
 def rows_sync(
-    conn: psycopg.Connection[Any], function: str, **arguments: Any
+    conn: psycopg.Connection[Any], function: str, *, select: str = "*", **arguments: Any
 ) -> list[tuple[Any, ...]]:
     """As rows, for a connection without an event loop."""
-    query, values = _statement(function, "*", None, arguments)
+    query, values = _statement(function, select, None, arguments)
     cursor = psycopg.Cursor(conn, row_factory=psycopg.rows.tuple_row)
     _adapt(cursor)
     with _translating():

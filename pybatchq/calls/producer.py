@@ -106,7 +106,7 @@ def enqueue_many_sync(
 ) -> list[EnqueuedJob]:
     """As enqueue_many, on a connection without an event loop."""
     text = jsontext.encode(jobs if isinstance(jobs, msgspec.Raw) else _specs(jobs))
-    return [EnqueuedJob(*row) for row in _call.rows_sync(conn, "enqueue_many", jobs=text)]
+    return _call.records_sync(conn, EnqueuedJob, "enqueue_many", jobs=text)
 
 
 def _specs(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

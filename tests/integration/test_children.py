@@ -70,7 +70,7 @@ async def test_a_process_ends_attempts_as_a_thread_does(saved: Saved, pool: Chil
             got = await pool.run(attempt_of(kind, payload, headers=headers))
             assert got == expected, (kind, payload)
             assert saved.rows[-1:] == here.rows[-1:], (kind, payload)
-    assert (pool.idle, pool.replaced) == (1, 0)
+    assert (pool.idle, pool.metrics.processes_killed) == (1, 0)
 
 
 async def test_the_table_of_both_ways_has_every_kind_of_ending(pool: Children) -> None:
@@ -121,7 +121,7 @@ async def test_a_process_is_replaced_after_its_share_so_that_leaks_end(saved: Sa
         assert [lost for _, lost in seen] == [1000, 2000, 3000, 1000, 2000, 3000, 1000]
         assert len({pid for pid, _ in seen}) == 3
         await gone(seen[0][0])
-        assert pool.replaced == 0
+        assert pool.metrics.processes_killed == 0
 
 
 async def test_idle_processes_beyond_the_limit_end_after_a_while(
@@ -190,7 +190,7 @@ async def test_f080_a_job_that_looks_is_stopped_and_its_process_used_again(
     attempt.cancel(why)
     assert await running == STOPPED
     assert await result(pool, "pid") == pid
-    assert pool.replaced == 0
+    assert pool.metrics.processes_killed == 0
 
 
 @pytest.mark.parametrize("kind", ["stubborn", "holds the lock"])
@@ -214,7 +214,7 @@ async def test_f080_a_process_that_does_not_stop_is_killed(
     assert record.getMessage() == "process does not stop: it is killed"
     assert vars(record).items() >= {"kind": kind, "job_id": 7, "reason": "timed_out"}.items()
     assert await result(pool, "pid") != pid
-    assert pool.replaced == 1
+    assert pool.metrics.processes_killed == 1
 
 
 async def test_a_handler_may_end_its_process_when_it_is_cancelled(
@@ -225,7 +225,7 @@ async def test_a_handler_may_end_its_process_when_it_is_cancelled(
     await saved.next()
     attempt.cancel("cancelled")
     assert await running == STOPPED
-    assert pool.replaced == 0
+    assert pool.metrics.processes_killed == 0
 
 
 async def test_what_a_killed_handler_has_started_is_killed_too(

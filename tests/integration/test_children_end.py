@@ -63,7 +63,7 @@ async def test_close_can_kill_the_busy_whose_jobs_are_given_back(saved: Saved, h
         assert await busy == endings.RELEASED
         assert await starting == endings.RELEASED
         assert is_gone(pid)
-        assert pool.replaced == 0
+        assert pool.metrics.processes_killed == 0
 
 
 async def test_a_process_that_does_not_exit_is_killed(

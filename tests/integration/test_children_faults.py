@@ -95,7 +95,7 @@ async def test_a_process_that_dies_while_it_is_idle_harms_no_job(
 
     await until(look)
     assert "an idle process of handlers died" in caplog.text
-    assert pool.replaced == 0
+    assert pool.metrics.processes_killed == 0
 
 
 nameless = lambda _payload: None  # noqa: E731  # not under this name, as a process would look

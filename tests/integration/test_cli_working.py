@@ -38,12 +38,28 @@ def wait(payload):
     time.sleep(60)
 """
 
+BREAKPOINTS = """
+from pybatchq import handler
 
-def run(*arguments: str, cwd: Path = ROOT, **settings: str) -> subprocess.CompletedProcess[str]:
+@handler("plain")
+def plain(payload):
+    breakpoint()
+    return 1
+
+@handler("coroutine")
+async def coroutine(payload):
+    breakpoint()
+    return 1
+"""
+
+
+def run(
+    *arguments: str, cwd: Path = ROOT, stdin: str = "", **settings: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pybatchq", *arguments],
         cwd=cwd, env=environment(None, **{"PYTHONPATH": str(ROOT), **settings}),
-        capture_output=True, text=True, timeout=50, check=False,
+        input=stdin, capture_output=True, text=True, timeout=50, check=False,
     )  # fmt: skip
 
 
@@ -124,6 +140,20 @@ async def test_ctrl_c_in_run_once_hands_the_job_back(
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=10)
     assert "Traceback" not in said
+    job = await calls.get_job(conn, job_id=job_id)
+    assert (job.state, job.attempts) == ("ready", 0)
+
+
+@pytest.mark.parametrize("kind", ["plain", "coroutine"])
+async def test_who_quits_the_debugger_in_run_once_hands_the_job_back(
+    db: str, conn: Connection, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "kinds.py").write_text(BREAKPOINTS)
+    job_id = await calls.enqueue(conn, kind)
+    done = run("run-once", "--handlers", "kinds", "--dsn", db, cwd=tmp_path, stdin="quit\n")
+    assert "(Pdb)" in done.stdout
+    assert f"job {job_id}: released" in done.stderr
+    assert done.returncode == 0
     job = await calls.get_job(conn, job_id=job_id)
     assert (job.state, job.attempts) == ("ready", 0)
 

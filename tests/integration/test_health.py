@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import socket
 import subprocess
 import sys
 import threading
@@ -19,12 +20,15 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pybatchq import health
-from pybatchq.health import HealthServer, HealthState, LoopWatch
+from pybatchq import calls, health
+from pybatchq.handlers import Registry
+from pybatchq.health import HealthServer, HealthState
 from pybatchq.metrics import Exposition, WorkerMetrics
 from pybatchq.settings import SettingsError
+from pybatchq.worker import Worker
+from tests.conftest import Connection
 from tests.support.processes import ROOT
-from tests.support.working import PATIENCE_S, until
+from tests.support.working import PATIENCE_S
 
 FINE = HealthState(connected=True, stopping=False, loop_blocked_s=0.0)
 
@@ -207,32 +211,17 @@ async def test_f045_what_is_no_http_is_answered_and_fills_no_log(
     assert not [one for one in caplog.records if one.levelno > logging.INFO]
 
 
-class OwnThread:
-    """A health server in a thread and a loop of its own, as in a worker."""
-
-    def __init__(self, state: Callable[[], HealthState]) -> None:
-        self.server = HealthServer(0, state=state, metrics=lambda: b"")
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-
-    def __enter__(self) -> HealthServer:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.server.start(), self._loop).result(PATIENCE_S)
-        return self.server
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self.server.close(), self._loop).result(PATIENCE_S)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE_S)
-        self._loop.close()
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
 
 
-def statuses(server: HealthServer, path: str) -> Iterator[int]:
+def statuses(port: int, path: str) -> Iterator[int]:
     """Statuses of answers, asked for without an event loop, for as long as anyone may wait."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=5) as got:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as got:
                 yield got.status
         except urllib.error.HTTPError as error:
             with error:
@@ -240,25 +229,27 @@ def statuses(server: HealthServer, path: str) -> Iterator[int]:
 
 
 async def test_f097_it_answers_and_tells_while_a_handler_blocks_the_main_loop(
-    monkeypatch: pytest.MonkeyPatch,
+    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "UNREADY_AFTER_S", 0.2)
     monkeypatch.setattr(health, "DEAD_AFTER_S", 0.4)
-    watch = LoopWatch()
-    ticks = asyncio.ensure_future(watch.run())
-    await asyncio.sleep(0)
-    with OwnThread(lambda: HealthState(True, False, watch.blocked_s)) as server:
-        # this blocks the loop of the test: nothing is awaited
-        assert next(statuses(server, "/health")) == 200
-        assert 503 in statuses(server, "/ready")
-        assert 503 in statuses(server, "/health")
+    registry = Registry()
+    told = threading.Event()
 
-        async def turns() -> bool:
-            return watch.blocked_s == 0
+    @registry.handler("block")
+    async def block(_payload: Any) -> None:
+        assert told.wait(PATIENCE_S)
 
-        await until(turns)
-        assert next(statuses(server, "/ready")) == 200
-    ticks.cancel()
+    port = free_port()
+    await calls.enqueue(conn, "block")
+    with Worker(db, registry=registry, health_port=port).in_thread() as worker:
+        assert 503 in statuses(port, "/ready")
+        assert 503 in statuses(port, "/health")
+        assert next(statuses(port, "/metrics")) == 200
+        told.set()
+        assert 200 in statuses(port, "/health")
+        assert 200 in statuses(port, "/ready")
+        assert worker.loop_blocked_s() == 0
 
 
 def test_importing_it_does_nothing() -> None:

@@ -39,6 +39,20 @@ async def test_the_same_name_is_awaited_on_an_asynchronous_connection(conn: Conn
     assert many.is_new
 
 
+def test_a_newer_schema_with_more_columns_harms_no_older_client(db: str) -> None:
+    newer = """
+        drop function batchq.enqueue_many(jsonb);
+        create function batchq.enqueue_many(jobs jsonb)
+        returns table (later text, is_new boolean, job_id bigint, ordinal integer)
+        language sql as $$ select 'new', true, 7::bigint, 1 $$
+    """
+    with psycopg.connect(db) as sync:
+        sync.execute(newer)
+        (made,) = pybatchq.enqueue_many(sync, jobs=[{"kind": "a"}])
+        assert (made.ordinal, made.job_id, made.is_new) == (1, 7, True)
+        sync.rollback()
+
+
 def test_errors_are_the_same_without_a_loop(db: str) -> None:
     with psycopg.connect(db) as sync:
         with pytest.raises(InvalidArgumentError, match="invalid queue"):

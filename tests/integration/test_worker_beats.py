@@ -170,11 +170,17 @@ async def test_b20_a_worker_is_ready_until_it_is_stopped_and_counts_what_it_does
         assert metrics["batchq_worker_leased_total"] == 4
         assert metrics["batchq_worker_running"] == 1
         assert metrics["batchq_worker_connected"] == 1
+        assert metrics["batchq_worker_idle_processes"] == 0
+        await until(lambda: is_parked(health))  # there is nothing else to do
         health.worker.signal(signal.SIGTERM)
         await health.becomes("/ready", 503)
         assert await health.problems() == ["the worker is stopping"]
         assert await health.status("/health") == 200
         assert await health.worker.ended() == 0
+
+
+async def is_parked(health: Health) -> bool:
+    return (await health.metrics())["batchq_worker_parked"] == 1
 
 
 async def runs_one(conn: Connection) -> bool:

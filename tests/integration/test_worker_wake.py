@@ -230,6 +230,31 @@ async def test_f031_a_lost_listener_is_replaced_and_nothing_is_missed(
     assert warnings == ["doorbell lost: polling until the connection is back"] * 4
 
 
+async def test_a_handler_that_blocked_the_loop_makes_no_connection_lost(
+    db: str, conn: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both connections wait for an answer while the loop stands still: it is ours, not theirs."""
+    monkeypatch.setattr("pybatchq.listen.CALL_TIMEOUT_S", 0.3)
+    spy = Calls(monkeypatch)
+    registry = testing.registry()
+
+    @registry.handler("blocks")
+    async def blocks(payload: float) -> None:
+        for _ in range(20):  # so that it meets every call of the worker
+            time.sleep(payload)  # noqa: ASYNC251  # as handlers should not
+            await asyncio.sleep(0)
+
+    async with working(db, registry, lease_timeout_s=0.3, **NEVER_POLLS) as worker:
+        await parked(conn, spy)
+        before = await listeners(conn)
+        await ended(conn, await calls.enqueue(conn, "blocks", 0.5), within_s=30)
+        await starts_at_once(conn)
+        assert await listeners(conn) == before
+        assert worker.metrics.reconnects == 0
+    said = [record.message for record in caplog.records]
+    assert not [text for text in said if "lost" in text or "failed" in text]
+
+
 async def is_another(conn: Connection, lost: int) -> bool:
     pids = await listeners(conn)
     return len(pids) == 1 and pids != [lost]

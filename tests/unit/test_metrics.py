@@ -80,7 +80,7 @@ def test_b35_plain_counters_gauges_and_the_process_are_there() -> None:
     metrics = WorkerMetrics()
     names = (
         "leased", "leases", "empty_leases", "reconnects", "heartbeats", "lost", "refused",
-        "unknown_kinds", "given_up",
+        "unknown_kinds", "given_up", "processes_killed",
     )  # fmt: skip
     assert all(getattr(metrics, name) == 0 for name in names)
     for value, name in enumerate(names, start=1):
