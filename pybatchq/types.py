@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Literal, NewType
 from uuid import UUID
@@ -127,6 +128,18 @@ class JobSummary(Struct, frozen=True):
     last_error: str | None
 
 
+class JobPage(list[JobSummary]):
+    """A page of jobs, newest first. `next_id`: go on below it; None: there are no more.
+
+    A page may be short, or empty, and not be the last one: a filter that few jobs match is looked
+    for among so many jobs a call.
+    """
+
+    def __init__(self, jobs: Iterable[JobSummary] = (), next_id: JobId | None = None) -> None:
+        super().__init__(jobs)
+        self.next_id = next_id
+
+
 class JobState(Struct, frozen=True):
     """Where a job stands, and nothing else of it."""
 
@@ -167,6 +180,14 @@ class DeadError(Struct, frozen=True):
     job_ids: list[JobId]
 
 
+class DeadErrors(list[DeadError]):
+    """The most frequent first. `others`: dead letters that were not looked at, up to 95,000."""
+
+    def __init__(self, errors: Iterable[DeadError] = (), others: int = 0) -> None:
+        super().__init__(errors)
+        self.others = others
+
+
 class TokenInfo(Struct, frozen=True):
     """A token of the HTTP API. `queues`: the only ones it is for; None: all."""
 
@@ -180,7 +201,7 @@ class TokenInfo(Struct, frozen=True):
 
 
 class QueueStats(Struct, frozen=True):
-    """Counts stop at 100,000 a state; `is_exact` is false when one did."""
+    """Counts stop at 100,000 a state, sooner where queues are many; not `is_exact`: one did."""
 
     queue: str
     paused_at: datetime | None
@@ -214,11 +235,58 @@ class WorkerInfo(Struct, frozen=True):
 
 
 class CancelledJobs(Struct, frozen=True):
-    """`asked`: were running, and were asked to stop. `deferred`: were locked, try again."""
+    """`asked`: were running, and were asked to stop. `deferred`: were locked, try again.
+
+    `last_id`: go on after it; None: all were looked at.
+    """
 
     cancelled: int
     asked: int
     deferred: int
+    last_id: JobId | None
+
+
+class RedrivenJobs(Struct, frozen=True):
+    """`last_id`: go on after it; None: all were looked at."""
+
+    redriven: int
+    last_id: JobId | None
+
+
+class PurgedJobs(Struct, frozen=True):
+    """`last_id`: go on after it; None: all were looked at."""
+
+    purged: int
+    last_id: JobId | None
+
+
+class JobCounters(Struct, frozen=True):
+    """What has happened from `since` to `tallied_at`; `started`: to now. They never go down."""
+
+    enqueued: int
+    started: int
+    completed: int
+    failed: int
+    retried: int
+    reaped: int
+    dead_letters: int
+    cancelled: int
+    since: datetime
+    tallied_at: datetime
+
+
+class KindCounters(Struct, frozen=True):
+    """The counters of a queue and kind; both are empty for all beyond 1,000 pairs."""
+
+    queue: str
+    kind: str
+    enqueued: int
+    completed: int
+    failed: int
+    retried: int
+    reaped: int
+    dead_letters: int
+    cancelled: int
 
 
 class Maintained(Struct, frozen=True):

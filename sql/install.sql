@@ -20,6 +20,14 @@ select not exists (select from batchq.migration where migration = 3) as pending_
 \if :pending_0003
 \ir migrations/0003_api.sql
 \endif
+select not exists (select from batchq.migration where migration = 4) as pending_0004 \gset
+\if :pending_0004
+\ir migrations/0004_counters.sql
+\endif
+select not exists (select from batchq.migration where migration = 6) as pending_0006 \gset
+\if :pending_0006
+\ir migrations/0006_reads.sql
+\endif
 
 \ir retired.sql
 \ir functions/private/_now.sql
@@ -41,6 +49,10 @@ select not exists (select from batchq.migration where migration = 3) as pending_
 \ir functions/private/_options_fit.sql
 \ir functions/private/_fit_error.sql
 \ir functions/private/_backoff_bound.sql
+\ir functions/private/_chunk_size.sql
+\ir functions/private/_chunk_of.sql
+\ir functions/private/_is_new.sql
+\ir functions/private/_add_counts.sql
 \ir functions/private/_add_lanes.sql
 \ir functions/private/_add_line.sql
 \ir functions/private/_backoff_wait.sql
@@ -54,14 +66,18 @@ select not exists (select from batchq.migration where migration = 3) as pending_
 \ir functions/private/_check_lists.sql
 \ir functions/private/_check_names.sql
 \ir functions/private/_check_options.sql
+\ir functions/private/_check_queue_exists.sql
 \ir functions/private/_check_queues.sql
 \ir functions/private/_check_redrive.sql
 \ir functions/private/_check_token.sql
 \ir functions/private/_check_waits.sql
+\ir functions/private/_choose_dead.sql
+\ir functions/private/_choose_outcomes.sql
 \ir functions/private/_claim_key.sql
 \ir functions/private/_claim_keys.sql
-\ir functions/private/_count_ready.sql
+\ir functions/private/_count_rows.sql
 \ir functions/private/_unseen_queues.sql
+\ir functions/private/_dead_letters.sql
 \ir functions/private/_discover.sql
 \ir functions/private/_drop_floors.sql
 \ir functions/private/_drop_keys.sql
@@ -69,22 +85,34 @@ select not exists (select from batchq.migration where migration = 3) as pending_
 \ir functions/private/_drop_tokens.sql
 \ir functions/private/_drop_workers.sql
 \ir functions/private/_end_attempts.sql
+\ir functions/private/_error_end.sql
 \ir functions/private/_error_group.sql
+\ir functions/private/_forget.sql
 \ir functions/private/_hand_back.sql
 \ir functions/private/_head.sql
+\ir functions/private/_id_at.sql
 \ir functions/private/_insert_jobs.sql
 \ir functions/private/_is_due.sql
 \ir functions/private/_job_not_found.sql
 \ir functions/private/_lanes.sql
+\ir functions/private/_last_chunk.sql
+\ir functions/private/_latest_xid.sql
 \ir functions/private/_lease_lost.sql
+\ir functions/private/_list_candidates.sql
+\ir functions/private/_list_few.sql
+\ir functions/private/_list_sources.sql
+\ir functions/private/_left_out.sql
 \ir functions/private/_live_state.sql
 \ir functions/private/_lock_leases.sql
+\ir functions/private/_look_at_parts.sql
 \ir functions/private/_lowest.sql
 \ir functions/private/_lowest_free.sql
 \ir functions/private/_mark_passed.sql
-\ir functions/private/_newest_jobs.sql
-\ir functions/private/_newest_ready.sql
+\ir functions/private/_move_edges.sql
+\ir functions/private/_note_purged.sql
+\ir functions/private/_note_redriven.sql
 \ir functions/private/_oldest_ready.sql
+\ir functions/private/_place_of.sql
 \ir functions/private/_promote.sql
 \ir functions/private/_promote_all.sql
 \ir functions/private/_queue_names.sql
@@ -94,13 +122,27 @@ select not exists (select from batchq.migration where migration = 3) as pending_
 \ir functions/private/_release_keys.sql
 \ir functions/private/_replace_duplicates.sql
 \ir functions/private/_replace_pending.sql
+\ir functions/private/_restart_tally.sql
 \ir functions/private/_revive.sql
 \ir functions/private/_ring.sql
+\ir functions/private/_scan_history.sql
+\ir functions/private/_scan_jobs.sql
+\ir functions/private/_running.sql
 \ir functions/private/_settled_before.sql
 \ir functions/private/_state_of.sql
+\ir functions/private/_states_of.sql
 \ir functions/private/_sweep.sql
+\ir functions/private/_tail_visits.sql
 \ir functions/private/_take_pending.sql
+\ir functions/private/_tally.sql
+\ir functions/private/_tally_emptied.sql
+\ir functions/private/_tally_errors.sql
+\ir functions/private/_tally_jobs.sql
+\ir functions/private/_tally_outcomes.sql
+\ir functions/private/_tally_rows.sql
+\ir functions/private/_turn_visits.sql
 \ir functions/private/_unsettled.sql
+\ir functions/private/_visits.sql
 \ir functions/producer/cancel.sql
 \ir functions/producer/enqueue.sql
 \ir functions/producer/enqueue_many.sql
@@ -138,6 +180,7 @@ select not exists (select from batchq.migration where migration = 3) as pending_
 \ir functions/operator/set_queue.sql
 \ir functions/private/_write_jobs.sql
 \ir views/jobs.sql
+\ir functions/monitor/counters.sql
 \ir functions/monitor/errors.sql
 \ir functions/monitor/find_token.sql
 \ir functions/monitor/get_job.sql
@@ -146,6 +189,7 @@ select not exists (select from batchq.migration where migration = 3) as pending_
 \ir functions/monitor/job_id.sql
 \ir functions/monitor/job_states.sql
 \ir functions/monitor/job_uuid.sql
+\ir functions/monitor/kind_counters.sql
 \ir functions/monitor/list_errors.sql
 \ir functions/monitor/list_jobs.sql
 \ir functions/monitor/list_queues.sql

@@ -1,1 +1,14 @@
 -- Signatures of earlier releases that are gone: drop function if exists batchq.name(types);
+drop function if exists batchq.list_jobs(
+    text, text, text, text, timestamptz, timestamptz, integer, bigint);
+drop function if exists batchq._newest_jobs(
+    text, text, text, timestamptz, timestamptz, integer, bigint);
+drop function if exists batchq._newest_ready(
+    text, text, timestamptz, timestamptz, integer, bigint);
+drop function if exists batchq._count_ready(text, smallint, bigint);
+drop function if exists batchq.cancel_many(
+    bigint[], text, text, text, timestamptz, timestamptz, text, integer, boolean);
+drop function if exists batchq.purge(
+    bigint[], text, text, text, timestamptz, integer, boolean);
+drop function if exists batchq.redrive(
+    bigint[], text, text, timestamptz, timestamptz, integer, double precision, boolean);

@@ -10,17 +10,28 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pybatchq import calls
 from pybatchq.api.answers import answer
-from pybatchq.api.auth import Caller
-from pybatchq.api.errors import invalid, refused
-from pybatchq.api.models import Ids, Name, Step, Time, one_of, shown
+from pybatchq.api.errors import invalid
+from pybatchq.api.models import Cursor, Ids, Name, Step, Time, one_of, shown
 from pybatchq.api.routes import Call, Route
+from pybatchq.api.selection import (
+    AFTER,
+    bulk,
+    bulk_filter,
+    check_own,
+    cursor,
+    cursor_id,
+    queue_filter,
+)
 from pybatchq.calls import Connection
-from pybatchq.errors import JobNotFoundError
 
 STEP: Final = 1_000
 MOST_COUNTED: Final = 100_000
 STEP_S: Final = 30.0
 
+Group = Annotated[
+    str,
+    Meta(max_length=1000, description="an error as GET /dead has it, of at most 1000 characters"),
+]
 Rate = Annotated[float, Meta(ge=0.001, le=1_000_000, description="a number from 0.001 to 1000000")]
 
 
@@ -51,39 +62,49 @@ class DeadGroup(Struct, frozen=True):
 
 
 class DeadGroups(Struct, frozen=True):
-    """The most frequent first. No more than the newest 100,000 dead letters are looked at."""
+    """The most frequent first, of the newest 5,000 dead letters.
+
+    `others`: how many more dead letters there are, of any kind, counted up to 95,000. `is_exact`:
+    there are none, and these are all groups or the `limit` that was asked for.
+    """
 
     errors: list[DeadGroup]
+    others: int
+    is_exact: bool
 
 
 class RedriveDead(Struct, frozen=True, forbid_unknown_fields=True):
     """Put back the dead letters that match all that is given, `limit` of them at a time.
 
-    `failed_before`: by default now, so that none is put back twice. `per_second`: start no more
-    than so many a second. `dry_run`: only count, up to 100,000.
+    `error`: as GET /dead has it. `failed_before`: by default now, so that none is put back twice.
+    `per_second`: start no more than so many a second. `dry_run`: only count, up to 100,000.
     """
 
     ids: Ids | None = None
     queue: Name | None = None
     kind: Name | None = None
     type: Name | None = None
+    error: Group | None = None
     failed_after: Time | None = None
     failed_before: Time | None = None
     per_second: Rate | None = None
     limit: Step | None = None
+    cursor: Cursor | None = None
     dry_run: bool = False
 
 
 class RedrivenDead(Struct, frozen=True):
     """`redriven`: how many were put back, or would be. `more`: there may be others.
 
-    Ask for those with `failed_before` as it is here, after `pause` seconds where there is a rate.
+    Ask for those with `failed_before` as it is here and with `next_cursor` as `cursor`, after
+    `pause` seconds where there is a rate.
     """
 
     redriven: int
     more: bool
     failed_before: datetime | None
     pause: float
+    next_cursor: str | None
 
 
 class PurgeDead(Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,17 +118,23 @@ class PurgeDead(Struct, frozen=True, forbid_unknown_fields=True):
     queue: Name | None = None
     kind: Name | None = None
     type: Name | None = None
+    error: Group | None = None
     failed_before: Time | None = None
     all: bool = False
     limit: Step | None = None
+    cursor: Cursor | None = None
     dry_run: bool = False
 
 
 class PurgedDead(Struct, frozen=True):
-    """`purged`: how many were forgotten, or would be. `more`: ask again, there may be others."""
+    """`purged`: how many were forgotten, or would be.
+
+    `more`: ask again, with `next_cursor` as `cursor`, there may be others.
+    """
 
     purged: int
     more: bool
+    next_cursor: str | None
 
 
 async def list_errors(call: Call[DeadQuery, None]) -> web.Response:
@@ -116,66 +143,83 @@ async def list_errors(call: Call[DeadQuery, None]) -> web.Response:
     found = await call.services.db.run(
         lambda conn: calls.list_errors(
             conn,
-            queue=_queue(call.caller, queue),
+            queue=queue_filter(call.caller, queue),
             kind=one_of(kind, type_),
             n=query.limit,
         ),
         within_s=STEP_S,
     )
-    return answer(DeadGroups([shown(group, DeadGroup) for group in found]))
+    groups = [shown(group, DeadGroup) for group in found]
+    return answer(DeadGroups(groups, found.others, found.others == 0))
 
 
 async def redrive(call: Call[Any, RedriveDead]) -> web.Response:
     given, limit = call.body, _limit(call.body)
     kind = one_of(given.kind, given.type)
-    queue = _filter(call.caller, given.queue, given.ids)
+    queue = bulk_filter(call.caller, given.queue, given.ids)
+    after_id = cursor_id(AFTER, given.cursor)
 
-    async def work(conn: Connection) -> tuple[int, datetime | None]:
-        await _check_own(conn, call.caller, given.ids)
+    async def work(conn: Connection) -> tuple[int, int | None, datetime | None]:
+        await check_own(conn, call.caller, given.ids)
         before = given.failed_before
         if before is None and given.ids is None:
             before = await calls.now(conn)
-        n = await calls.redrive(
-            conn,
-            job_ids=given.ids,
-            queue=queue,
-            kind=kind,
-            failed_after=given.failed_after,
-            failed_before=before,
-            n=limit,
-            per_second=given.per_second,
-            dry_run=given.dry_run,
-        )
-        return n, before
 
-    n, before = await call.services.db.run(work, within_s=STEP_S)
+        async def step(n: int, after: int | None) -> tuple[int, int | None]:
+            done = await calls.redrive(
+                conn,
+                job_ids=given.ids,
+                queue=queue,
+                kind=kind,
+                error=given.error,
+                failed_after=given.failed_after,
+                failed_before=before,
+                n=n,
+                per_second=given.per_second,
+                dry_run=given.dry_run,
+                after_id=after,
+            )
+            return done.redriven, done.last_id
+
+        n, last_id = await bulk(step, limit=limit, after_id=after_id, is_dry=given.dry_run)
+        return n, last_id, before
+
+    n, last_id, before = await call.services.db.run(work, within_s=STEP_S)
     pause = 0.0 if given.per_second is None or given.dry_run else n / given.per_second
-    return answer(RedrivenDead(n, n >= limit, before, pause))
+    return answer(RedrivenDead(n, last_id is not None, before, pause, cursor(AFTER, last_id)))
 
 
 async def purge(call: Call[Any, PurgeDead]) -> web.Response:
     given, limit = call.body, _limit(call.body)
     kind = one_of(given.kind, given.type)
-    filters = (given.ids, given.queue, kind, given.failed_before)
+    filters = (given.ids, given.queue, kind, given.error, given.failed_before)
     if given.all == any(value is not None for value in filters):
         message = "all: filters are given as well" if given.all else "no dead letters are named"
         raise invalid(message, hint="give ids or filters, or all for every one there is")
-    queue = _filter(call.caller, given.queue, given.ids)
+    queue = bulk_filter(call.caller, given.queue, given.ids)
+    after_id = cursor_id(AFTER, given.cursor)
 
-    async def work(conn: Connection) -> int:
-        await _check_own(conn, call.caller, given.ids)
-        return await calls.purge(
-            conn,
-            job_ids=given.ids,
-            queue=queue,
-            kind=kind,
-            finished_before=given.failed_before,
-            n=limit,
-            dry_run=given.dry_run,
-        )
+    async def work(conn: Connection) -> tuple[int, int | None]:
+        await check_own(conn, call.caller, given.ids)
 
-    n = await call.services.db.run(work, within_s=STEP_S)
-    return answer(PurgedDead(n, n >= limit))
+        async def step(n: int, after: int | None) -> tuple[int, int | None]:
+            done = await calls.purge(
+                conn,
+                job_ids=given.ids,
+                queue=queue,
+                kind=kind,
+                error=given.error,
+                finished_before=given.failed_before,
+                n=n,
+                dry_run=given.dry_run,
+                after_id=after,
+            )
+            return done.purged, done.last_id
+
+        return await bulk(step, limit=limit, after_id=after_id, is_dry=given.dry_run)
+
+    n, last_id = await call.services.db.run(work, within_s=STEP_S)
+    return answer(PurgedDead(n, last_id is not None, cursor(AFTER, last_id)))
 
 
 def _given(value: str | UnsetType) -> str | None:
@@ -192,32 +236,17 @@ def _limit(given: RedriveDead | PurgeDead) -> int:
     return STEP if given.ids is None else max(STEP, len(given.ids))
 
 
-def _queue(caller: Caller, given: str | None) -> str | None:
-    """The queue to filter by: a caller with queues of its own has to name one, if not the only."""
-    if given is not None:
-        caller.check_queue(given)
-    elif caller.queues is not None:
-        if len(caller.queues) > 1:
-            raise refused(403, "this token is for some queues: name one", hint=caller.hint)
-        return next(iter(caller.queues), None)
-    return given
-
-
-def _filter(caller: Caller, given: str | None, job_ids: list[int] | None) -> str | None:
-    """As _queue; jobs that are named need no queue, see _check_own."""
-    return given if job_ids is not None and given is None else _queue(caller, given)
-
-
-async def _check_own(conn: Connection, caller: Caller, job_ids: list[int] | None) -> None:
-    """JobNotFoundError for a job in a queue that is not the caller's."""
-    if caller.queues is None or job_ids is None:
-        return
-    found = await calls.job_states(conn, job_ids=job_ids)
-    own = {job.job_id for job in found if caller.may_use(job.queue)}
-    for job_id in job_ids:
-        if job_id not in own:
-            raise JobNotFoundError(f"no job {job_id}", hint="check the id")
-
+REDRIVE = Route(
+    method="POST",
+    path="/dead/redrive",
+    handler=redrive,
+    summary="Put dead letters back, by ids or filter; dry_run counts them first",
+    scope="operate",
+    body=RedriveDead,
+    answer=RedrivenDead,
+    errors=("JQ001", "JQ003", "JQ005"),
+    changes=True,
+)
 
 ROUTES = (
     Route(
@@ -230,17 +259,7 @@ ROUTES = (
         answer=DeadGroups,
         errors=("JQ001",),
     ),
-    Route(
-        method="POST",
-        path="/dead/redrive",
-        handler=redrive,
-        summary="Put dead letters back, by ids or filter; dry_run counts them first",
-        scope="operate",
-        body=RedriveDead,
-        answer=RedrivenDead,
-        errors=("JQ001", "JQ003", "JQ005"),
-        changes=True,
-    ),
+    REDRIVE,
     Route(
         method="POST",
         path="/dead/purge",

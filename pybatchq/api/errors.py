@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pybatchq.connections import is_connection_loss
-from pybatchq.errors import BatchqError, VersionMismatchError
+from pybatchq.errors import BatchqError, QueueNotFoundError, VersionMismatchError
 
 # What batchq.errors() says, for when there is no database to ask.
 CATALOGUE: dict[str, tuple[int, str]] = {
@@ -31,6 +31,7 @@ CATALOGUE: dict[str, tuple[int, str]] = {
     "JQ009": (503, "version_mismatch"),
 }
 RETRY_AFTER_S = {429: 5, 503: 2}
+WHICH_QUEUE = "check the name; GET /queues lists the queues"
 MAYBE_STORED = "it may or may not have been done; POST again with the same Idempotency-Key"
 
 # How enqueue_many ends its message about one of many.
@@ -131,7 +132,9 @@ def _refusal(error: BatchqError) -> ApiError:
     message, hint = str(error), error.hint
     if isinstance(error, VersionMismatchError):
         message = "batchq in the database does not fit this API"
-    if hint is not None and "batchq." in hint:
+    if isinstance(error, QueueNotFoundError):
+        hint = WHICH_QUEUE
+    elif hint is not None and "batchq." in hint:
         hint = None
     return ApiError(status, ErrorBody(error.code, name, message, hint=hint))
 

@@ -25,7 +25,6 @@ REQUESTS: Final[dict[str, Any]] = {
     },
     "CancelJob": {"reason": "the order was withdrawn"},
     "CancelJobs": {"kind": "send_email", "state": "scheduled", "dry_run": True},
-    "RedriveJobs": {"kind": "send_email", "per_second": 50, "dry_run": True},
     "RedriveDead": {"kind": "send_email", "per_second": 50, "dry_run": True},
     "PurgeDead": {"kind": "send_email", "failed_before": AT, "dry_run": True},
     "SetQueue": {"max_attempts": 5, "timeout": 60, "backoff": "exponential", "backoff_base": 10},

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+from dataclasses import replace
 from typing import Any, Final
 
 from aiohttp import web
 
 from pybatchq import calls
 from pybatchq.api.answers import answer
-from pybatchq.api.errors import ApiError, invalid, refused
+from pybatchq.api.dead import REDRIVE
+from pybatchq.api.errors import invalid
 from pybatchq.api.finished import OVER
 from pybatchq.api.models import (
     CancelJob,
@@ -22,13 +22,11 @@ from pybatchq.api.models import (
     JobQuery,
     ListedJob,
     ListQuery,
-    RedriveJobs,
-    RedrivenJobs,
     one_of,
     shown,
 )
 from pybatchq.api.routes import Call, NoQuery, Route
-from pybatchq.api.services import MOST_ID
+from pybatchq.api.selection import AFTER, BEFORE, cursor, cursor_id, queue_filter
 from pybatchq.errors import JobNotFoundError
 from pybatchq.settings import parse_duration
 from pybatchq.types import JobRecord
@@ -53,15 +51,15 @@ async def list_jobs(call: Call[ListQuery, None]) -> web.Response:
         status=query.status,
         state=query.state,
         kind=one_of(query.kind, query.type),
-        queue=_queue(call, query.queue),
+        queue=queue_filter(call.caller, query.queue),
+        dedupe_key=query.dedupe_key,
         created_after=query.created_after,
         created_before=query.created_before,
         n=query.limit,
-        before_id=None if query.cursor is None else _before_id(query.cursor),
+        before_id=cursor_id(BEFORE, query.cursor),
     )
-    more = len(found) == query.limit
-    cursor = _cursor(found[-1].id) if more else None
-    return answer(JobPage([shown(job, ListedJob) for job in found], cursor))
+    page = [shown(job, ListedJob) for job in found]
+    return answer(JobPage(page, cursor(BEFORE, found.next_id)))
 
 
 async def cancel(call: Call[NoQuery, CancelJob]) -> web.Response:
@@ -81,7 +79,7 @@ async def cancel_many(call: Call[NoQuery, CancelJobs]) -> web.Response:
     done = await call.services.db(
         calls.cancel_many,
         job_ids=given.ids,
-        queue=_queue(call, given.queue),
+        queue=queue_filter(call.caller, given.queue),
         kind=one_of(given.kind, given.type),
         state=given.state,
         created_after=given.created_after,
@@ -89,25 +87,11 @@ async def cancel_many(call: Call[NoQuery, CancelJobs]) -> web.Response:
         reason=given.reason,
         n=given.limit,
         dry_run=given.dry_run,
+        after_id=cursor_id(AFTER, given.cursor),
     )
-    more = done.cancelled + done.asked >= given.limit or done.deferred > 0
-    return answer(CancelledJobs(done.cancelled, done.asked, done.deferred, more))
-
-
-async def redrive(call: Call[NoQuery, RedriveJobs]) -> web.Response:
-    given = call.body
-    n = await call.services.db(
-        calls.redrive,
-        job_ids=given.ids,
-        queue=_queue(call, given.queue),
-        kind=one_of(given.kind, given.type),
-        failed_after=given.failed_after,
-        failed_before=given.failed_before,
-        n=given.limit,
-        per_second=given.per_second,
-        dry_run=given.dry_run,
-    )
-    return answer(RedrivenJobs(n, more=n >= given.limit))
+    more = done.last_id is not None or done.deferred > 0
+    next_cursor = cursor(AFTER, done.last_id)
+    return answer(CancelledJobs(done.cancelled, done.asked, done.deferred, more, next_cursor))
 
 
 async def _record(call: Call[Any, Any], job_id: int) -> JobRecord:
@@ -126,18 +110,6 @@ async def _own_job_id(call: Call[Any, Any]) -> int:
     return job_id
 
 
-def _queue(call: Call[Any, Any], given: str | None) -> str | None:
-    """The queue to filter by: a caller with queues of its own has to name one, if not the only."""
-    queues = call.caller.queues
-    if given is not None:
-        call.caller.check_queue(given)
-    elif queues is not None:
-        if len(queues) > 1:
-            raise refused(403, "this token is for some queues: name one", hint=call.caller.hint)
-        return next(iter(queues), None)
-    return given
-
-
 async def _changed(
     call: Call[Any, Any], job_id: int, status: Any, http_status: int = 200
 ) -> web.Response:
@@ -152,26 +124,6 @@ def _wait_s(text: str | None) -> float:
     if seconds is None or seconds > MOST_WAIT_S:
         raise invalid(f"invalid wait: {text[:80]}", hint="give up to 60s, like 30s or 500ms")
     return seconds
-
-
-def _cursor(job_id: int) -> str:
-    return base64.urlsafe_b64encode(f"before:{job_id}".encode()).decode().rstrip("=")
-
-
-def _before_id(cursor: str) -> int:
-    """ApiError 400 for what is no cursor of ours."""
-    try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise _bad_cursor(cursor) from None
-    digits = text.removeprefix(b"before:")
-    if digits == text or not digits.isdigit() or len(digits) > 19 or int(digits) > MOST_ID:
-        raise _bad_cursor(cursor)
-    return int(digits)
-
-
-def _bad_cursor(cursor: str) -> ApiError:
-    return invalid(f"invalid cursor: {cursor[:80]}", hint="give next_cursor of the page before")
 
 
 ROUTES = (
@@ -229,15 +181,5 @@ ROUTES = (
         errors=("JQ001", "JQ003"),
         changes=True,
     ),
-    Route(
-        method="POST",
-        path="/jobs/redrive",
-        handler=redrive,
-        summary="Put many dead letters back by filter; dry_run counts them first",
-        scope="operate",
-        body=RedriveJobs,
-        answer=RedrivenJobs,
-        errors=("JQ001", "JQ003", "JQ005"),
-        changes=True,
-    ),
+    replace(REDRIVE, path="/jobs/redrive"),
 )

@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from time import monotonic
 from typing import Final
 
@@ -22,6 +23,7 @@ from prometheus_client.metrics_core import Metric
 
 import pybatchq
 from pybatchq import calls
+from pybatchq.api import counted
 from pybatchq.api.answers import text
 from pybatchq.api.auth import Caller
 from pybatchq.api.errors import ApiError, TimedOutError, as_api_error, unavailable
@@ -31,7 +33,7 @@ from pybatchq.api.routes import Call, NoQuery, Route
 from pybatchq.api.services import SERVICES, Services
 from pybatchq.calls import Connection
 from pybatchq.metrics import CONTENT_TYPE, OTHER
-from pybatchq.types import QueueStats, WorkerInfo
+from pybatchq.types import JobCounters, KindCounters, QueueStats, WorkerInfo
 
 # What is dear to see, as very deep queues are, is kept longer.
 KEEP_S: Final = 1.0
@@ -50,6 +52,8 @@ class Snapshot:
     at: datetime
     queues: list[QueueStats]
     workers: list[WorkerInfo]
+    counters: JobCounters
+    kinds: list[KindCounters]
 
 
 class ApiMetrics:
@@ -108,6 +112,8 @@ class ApiMetrics:
         registry = CollectorRegistry(auto_describe=False)
         queues = [queue for queue in snapshot.queues if caller.may_use(queue.queue)]
         registry.register(_Families(_queues(queues, snapshot.at)))
+        told = counted.families(snapshot.counters, snapshot.kinds, caller)
+        registry.register(_Families(chain(told, _age(snapshot))))
         workers = [one for one in snapshot.workers if _may_see(caller, one)]
         registry.register(_Families(_workers(workers, snapshot.at)))
         own = self._own()
@@ -149,7 +155,15 @@ def _labelled(families: Iterable[Metric]) -> Iterator[Metric]:
 async def _look(conn: Connection) -> Snapshot:
     queues = await calls.stats(conn)
     workers = await calls.list_workers(conn, n=MOST_WORKERS)
-    return Snapshot(await calls.now(conn), queues, workers)
+    counters = await calls.counters(conn)
+    kinds = await calls.kind_counters(conn)
+    return Snapshot(await calls.now(conn), queues, workers, counters, kinds)
+
+
+def _age(seen: Snapshot) -> Iterator[Metric]:
+    age_s = max(0.0, (seen.at - seen.counters.tallied_at).total_seconds())
+    text_ = "How old the batchq_jobs_ counters are: upkeep brings them up to date"
+    yield gauge("batchq_counters_age_seconds", text_, age_s)
 
 
 def _queues(queues: list[QueueStats], at: datetime) -> Iterator[Metric]:

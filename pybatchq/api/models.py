@@ -57,6 +57,7 @@ Wait = Annotated[float, Meta(ge=0, le=YEAR_S, description="a number of seconds f
 Factor = Annotated[float, Meta(ge=1, le=100, description="a number from 1 to 100")]
 Reason = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
 Step = Annotated[int, Meta(ge=1, le=100_000, description="a number from 1 to 100000")]
+Cursor = Annotated[str, Meta(description="next_cursor of the answer before")]
 Id = Annotated[int, Meta(ge=0, le=MOST_ID)]
 Ids = Annotated[list[Id], Meta(min_length=1, max_length=10_000, description="1 to 10000 job ids")]
 PayloadJson = Annotated[Raw, Meta(description="any JSON value but null, at most 1 MiB")]
@@ -240,7 +241,11 @@ class ListedJob(Struct, frozen=True):
 
 
 class JobPage(Struct, frozen=True):
-    """`next_cursor` is null at the end."""
+    """`next_cursor` is null at the end, and only there.
+
+    A page may be short, or empty, before that: a filter that few jobs match is looked for among so
+    many jobs a page.
+    """
 
     jobs: list[ListedJob]
     next_cursor: str | None
@@ -256,6 +261,7 @@ class ListQuery(Struct, frozen=True, forbid_unknown_fields=True):
     kind: Name | None = None
     type: Name | None = None
     queue: Name | None = None
+    dedupe_key: Key | None = None
     created_after: Time | None = None
     created_before: Time | None = None
     limit: Annotated[int, Meta(ge=1, le=500, description="a number from 1 to 500")] = 50
@@ -286,46 +292,22 @@ class CancelJobs(Struct, frozen=True, forbid_unknown_fields=True):
     created_before: Time | None = None
     reason: Reason | None = None
     limit: Step = 1_000
+    cursor: Cursor | None = None
     dry_run: bool = False
 
 
 class CancelledJobs(Struct, frozen=True):
     """`asked`: were running, and were asked to stop. `deferred`: were held; try these again.
 
-    `more`: ask again, there may be others.
+    `more`: ask again, with `next_cursor` as `cursor`, there may be others. Where it is null, begin
+    again: those are the ones that were held.
     """
 
     cancelled: int
     asked: int
     deferred: int
     more: bool
-
-
-class RedriveJobs(Struct, frozen=True, forbid_unknown_fields=True):
-    """Put back the dead letters that match all that is given, `limit` of them at a time.
-
-    `per_second`: start no more than so many a second.
-    """
-
-    ids: Ids | None = None
-    queue: Name | None = None
-    kind: Name | None = None
-    type: Name | None = None
-    failed_after: Time | None = None
-    failed_before: Time | None = None
-    per_second: (
-        Annotated[float, Meta(ge=0.001, le=1_000_000, description="a number from 0.001 to 1000000")]
-        | None
-    ) = None
-    limit: Step = 1_000
-    dry_run: bool = False
-
-
-class RedrivenJobs(Struct, frozen=True):
-    """`more`: ask again, there may be others."""
-
-    redriven: int
-    more: bool
+    next_cursor: str | None
 
 
 class ChangedJob(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
@@ -22,7 +22,6 @@ from pybatchq.types import QueueSettings
 
 # Any name at all: aiohttp's own pattern refuses braces.
 PATH: Final = "/queues/{queue:[^/]+}"
-WHICH: Final = "check the name; GET /queues lists the queues"
 Backoff = Literal["exponential", "fixed"]
 Jitter = Literal["full", "none"]
 
@@ -115,10 +114,10 @@ async def list_queues(call: Call[QueuesQuery, None]) -> web.Response:
 
 async def get_queue(call: Call[NoQuery, None]) -> web.Response:
     queue = _queue(call)
-    settings = await _known(call.services.db(calls.get_queue, queue=queue))
+    settings = await call.services.db(calls.get_queue, queue=queue)
     found = await _with_depths(call, [settings])
     if not found:  # gone meanwhile
-        raise QueueNotFoundError(f"no queue '{queue}'", hint=WHICH)
+        raise QueueNotFoundError(f"no queue '{queue}'")
     return answer(found[0])
 
 
@@ -163,15 +162,7 @@ async def resume(call: Call[NoQuery, None]) -> web.Response:
         await calls.resume(conn, queue=queue)
         return await calls.get_queue(conn, queue=queue)
 
-    return answer(_state(await _known(call.services.db.run(work))))
-
-
-async def _known(doing: Awaitable[QueueSettings]) -> QueueSettings:
-    """QueueNotFoundError in words that are not SQL's."""
-    try:
-        return await doing
-    except QueueNotFoundError as error:
-        raise QueueNotFoundError(str(error), hint=WHICH) from error
+    return answer(_state(await call.services.db.run(work)))
 
 
 def _queue(call: Call[Any, Any]) -> str:

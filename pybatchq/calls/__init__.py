@@ -10,6 +10,7 @@ it is.
 
 from pybatchq.calls._call import Connection
 from pybatchq.calls.monitor import (
+    counters,
     errors,
     find_token,
     get_job,
@@ -19,6 +20,7 @@ from pybatchq.calls.monitor import (
     job_id,
     job_states,
     job_uuid,
+    kind_counters,
     list_errors,
     list_jobs,
     list_queues,
@@ -87,6 +89,7 @@ __all__ = [
     "cancel_many",
     "complete",
     "complete_many",
+    "counters",
     "create_token",
     "drop_worker",
     "enqueue",
@@ -105,6 +108,7 @@ __all__ = [
     "job_id",
     "job_states",
     "job_uuid",
+    "kind_counters",
     "lease",
     "lease_from",
     "list_errors",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import get_args
 from uuid import UUID
 
 import psycopg
@@ -12,14 +13,19 @@ from pybatchq.calls import _call
 from pybatchq.calls._call import Connection, Ids
 from pybatchq.types import (
     DeadError,
+    DeadErrors,
     ErrorCode,
     InstalledVersion,
+    JobCounters,
     JobId,
+    JobPage,
     JobRecord,
     JobState,
     JobSummary,
+    KindCounters,
     QueueSettings,
     QueueStats,
+    State,
     TokenInfo,
     WorkerInfo,
 )
@@ -41,9 +47,10 @@ async def list_jobs(
     created_before: datetime | None = None,
     n: int | None = None,
     before_id: int | None = None,
-) -> list[JobSummary]:
-    """Newest first; the next page is the one before the lowest id of this one."""
-    return await _call.records(
+    dedupe_key: str | None = None,
+) -> JobPage:
+    """Newest first; the next page is the one below `next_id` of this one."""
+    found = await _call.records(
         conn,
         JobSummary,
         "list_jobs",
@@ -55,7 +62,23 @@ async def list_jobs(
         created_before=created_before,
         n=n,
         before_id=before_id,
+        dedupe_key=dedupe_key,
     )
+    # a page that is cut short ends with a row that has only an id
+    is_cut = bool(found) and found[-1].state not in get_args(State)
+    is_full = len(found) == (50 if n is None else n)
+    next_id = found[-1].id if is_cut or is_full else None
+    return JobPage(found[:-1] if is_cut else found, next_id)
+
+
+async def counters(conn: Connection) -> JobCounters:
+    """What has happened so far, for rates."""
+    return (await _call.records(conn, JobCounters, "counters"))[0]
+
+
+async def kind_counters(conn: Connection, *, queue: str | None = None) -> list[KindCounters]:
+    """The same of each queue and kind."""
+    return await _call.records(conn, KindCounters, "kind_counters", queue=queue)
 
 
 async def job_states(conn: Connection, *, job_ids: Ids) -> list[JobState]:
@@ -69,9 +92,12 @@ async def list_errors(
     queue: str | None = None,
     kind: str | None = None,
     n: int | None = None,
-) -> list[DeadError]:
+) -> DeadErrors:
     """Dead letters by the error they have in common, the most frequent first."""
-    return await _call.records(conn, DeadError, "list_errors", queue=queue, kind=kind, n=n)
+    found = await _call.records(conn, DeadError, "list_errors", queue=queue, kind=kind, n=n)
+    # those that were not looked at are a last row without an error and ids
+    others = found.pop().jobs if found and not found[-1].job_ids else 0
+    return DeadErrors(found, others)
 
 
 async def get_queue(conn: Connection, *, queue: str) -> QueueSettings:

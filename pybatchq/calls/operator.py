@@ -10,6 +10,8 @@ from pybatchq.calls._call import Connection, Ids
 from pybatchq.types import (
     CancelledJobs,
     Maintained,
+    PurgedJobs,
+    RedrivenJobs,
     Scope,
     TokenInfo,
 )
@@ -77,10 +79,13 @@ async def redrive(
     n: int | None = None,
     per_second: float | None = None,
     dry_run: bool | None = None,
-) -> int:
-    """How many dead letters were put back, or would be."""
-    row = await _call.one(
+    error: str | None = None,
+    after_id: int | None = None,
+) -> RedrivenJobs:
+    """How many dead letters were put back, or would be; go on after `last_id` until it is None."""
+    counts = await _call.records(
         conn,
+        RedrivenJobs,
         "redrive",
         job_ids=job_ids,
         queue=queue,
@@ -90,8 +95,10 @@ async def redrive(
         n=n,
         per_second=per_second,
         dry_run=dry_run,
+        error=error,
+        after_id=after_id,
     )
-    return int(row[0])
+    return counts[0]
 
 
 async def purge(
@@ -104,10 +111,13 @@ async def purge(
     finished_before: datetime | None = None,
     n: int | None = None,
     dry_run: bool | None = None,
-) -> int:
-    """How many jobs were forgotten, or would be."""
-    row = await _call.one(
+    error: str | None = None,
+    after_id: int | None = None,
+) -> PurgedJobs:
+    """How many jobs were forgotten, or would be; go on after `last_id` until it is None."""
+    counts = await _call.records(
         conn,
+        PurgedJobs,
         "purge",
         job_ids=job_ids,
         status=status,
@@ -116,8 +126,10 @@ async def purge(
         finished_before=finished_before,
         n=n,
         dry_run=dry_run,
+        error=error,
+        after_id=after_id,
     )
-    return int(row[0])
+    return counts[0]
 
 
 async def cancel_many(
@@ -132,8 +144,9 @@ async def cancel_many(
     reason: str | None = None,
     n: int | None = None,
     dry_run: bool | None = None,
+    after_id: int | None = None,
 ) -> CancelledJobs:
-    """How many were cancelled or asked to stop, or would be; call again while the sum is n."""
+    """How many were cancelled or asked to stop, or would be; go on after `last_id`, if any."""
     counts = await _call.records(
         conn,
         CancelledJobs,
@@ -147,6 +160,7 @@ async def cancel_many(
         reason=reason,
         n=n,
         dry_run=dry_run,
+        after_id=after_id,
     )
     return counts[0]
 

@@ -24,8 +24,16 @@ Counts = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
+class Stepped:
+    """How many jobs a step changed, by word. `last_id`: go on after it; None: that was all."""
+
+    counts: Counts
+    last_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
-    """`step(n, dry_run)` changes at most n jobs, or counts them, and says how many, by word.
+    """`step(n, dry_run, after_id)` changes at most n jobs beyond an id, or counts them.
 
     `left`: why some of the named jobs are left alone; `is_refusal`: that is a failure.
     """
@@ -33,7 +41,7 @@ class Action:
     name: str
     done: str
     described: str
-    step: Callable[[int, bool], Counts]
+    step: Callable[[int, bool, int | None], Stepped]
     left: str = ""
     is_refusal: bool = False
 
@@ -51,7 +59,7 @@ class How:
 
 def run(action: Action, how: How) -> None:
     if how.dry_run:
-        _tell_matched(action, how, _moved(action.step(MOST_COUNTED, True)))
+        _tell_matched(action, how, _matched(action))
     elif how.named:
         _named(action, how)
     else:
@@ -59,7 +67,7 @@ def run(action: Action, how: How) -> None:
 
 
 def _named(action: Action, how: How) -> None:
-    counts = action.step(how.named, False)
+    counts = action.step(how.named, False, None).counts
     left = how.named - _moved(counts)
     if how.as_json:
         click.echo(to_json(dict(counts)))
@@ -71,7 +79,7 @@ def _named(action: Action, how: How) -> None:
 
 
 def _matching(action: Action, how: How) -> None:
-    matched = _moved(action.step(MOST_COUNTED, True))
+    matched = _matched(action)
     if matched == 0:
         if how.as_json:
             click.echo(to_json({action.done: 0}))
@@ -100,8 +108,21 @@ def _matching(action: Action, how: How) -> None:
         )
 
 
+def _matched(action: Action) -> int:
+    """How many match, counted to a limit."""
+    matched = 0
+    after_id = None
+    while matched < MOST_COUNTED:
+        stepped = action.step(MOST_COUNTED - matched, True, after_id)
+        matched += _moved(stepped.counts)
+        after_id = stepped.last_id
+        if after_id is None:
+            break
+    return matched
+
+
 def _steps(
-    step: Callable[[int, bool], Counts],
+    step: Callable[[int, bool, int | None], Stepped],
     total: int | None,
     per_second: float | None,
     done: Counter[str],
@@ -111,17 +132,18 @@ def _steps(
     size = STEP if per_second is None else max(1, min(STEP, round(per_second)))
     started = time.monotonic()
     moved = 0
+    after_id = None
     while total is None or moved < total:
         n = size if total is None else min(size, total - moved)
         begun = time.monotonic()
-        counts = step(n, False)
+        stepped = step(n, False, after_id)
         if per_second is None and time.monotonic() - begun < QUICK_S:
             size = min(size * 2, LARGEST_STEP)
-        done.pop(DEFERRED, None)  # those held are the same ones in each step
-        done.update(counts)
-        moved += _moved(counts)
-        told(_moved(counts))
-        if _moved(counts) < n:
+        done.update(stepped.counts)
+        moved += _moved(stepped.counts)
+        told(_moved(stepped.counts))
+        after_id = stepped.last_id
+        if after_id is None:
             break
         if per_second is not None and moved != total:
             time.sleep(max(started + moved / per_second - time.monotonic(), 0))

@@ -20,7 +20,7 @@ Mark = tuple[object, ...]
 def run(db: Database, rows: Rows[JobSummary], matching: dict[str, Any], *, n: int) -> None:
     """Print the newest n, oldest first, then what is new or has changed. Ctrl-C ends it well."""
     try:
-        window = db.look(calls.list_jobs, **matching, n=WINDOW)
+        window: list[JobSummary] = db.look(calls.list_jobs, **matching, n=WINDOW)
         rows.print(window[:n][::-1])
         while True:
             time.sleep(EVERY_S)
@@ -33,11 +33,12 @@ def run(db: Database, rows: Rows[JobSummary], matching: dict[str, Any], *, n: in
 def _newest(db: Database, matching: dict[str, Any], before: list[JobSummary]) -> list[JobSummary]:
     """The newest that match: the window, and as far as it takes to reach those seen before."""
     known = before[0].id if before else 0
-    found = page = db.look(calls.list_jobs, **matching, n=WINDOW)
+    page = db.look(calls.list_jobs, **matching, n=WINDOW)
+    found = [*page]
     for _ in range(MOST_PAGES):
-        if len(page) < WINDOW or page[-1].id <= known:
+        if page.next_id is None or page.next_id <= known:
             return found
-        page = db.look(calls.list_jobs, **matching, n=WINDOW, before_id=page[-1].id)
+        page = db.look(calls.list_jobs, **matching, n=WINDOW, before_id=page.next_id)
         found += page
     note(f"too many new jobs at once: only the newest {len(found):,} of them are shown")
     return found

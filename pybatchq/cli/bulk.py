@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from pybatchq import calls
-from pybatchq.cli._bulk import Action, How, run
+from pybatchq.cli._bulk import Action, How, Stepped, run
 from pybatchq.cli._common import CliError, command, dsn_option, json_option
 from pybatchq.cli._database import Database
 from pybatchq.cli._show import as_json as to_json
@@ -45,6 +45,9 @@ which_options = _options(
     click.argument("job", metavar="[ID]...", nargs=-1),
     queue_option,
     kind_option,
+)
+error_option = click.option(
+    "--error", metavar="TEXT", help="Of dead letters that failed so, as the API's /dead tells it."
 )
 how_options = _options(
     click.option("--all", "everything", is_flag=True, help="Every one there is."),
@@ -101,10 +104,14 @@ def cancel(
         if ids is None:
             given.setdefault("created_before", db.call(calls.now))
 
-        def step(n: int, dry: bool) -> dict[str, int]:
-            done = db.call(calls.cancel_many, **given, job_ids=ids, reason=reason, n=n, dry_run=dry)
-            return {"cancelled": done.cancelled, "asked to stop": done.asked,
-                    "deferred": done.deferred}  # fmt: skip
+        def step(n: int, dry: bool, after_id: int | None) -> Stepped:
+            done = db.call(
+                calls.cancel_many, **given, job_ids=ids, reason=reason,
+                n=n, dry_run=dry, after_id=after_id,
+            )  # fmt: skip
+            counts = {"cancelled": done.cancelled, "asked to stop": done.asked,
+                      "deferred": done.deferred}  # fmt: skip
+            return Stepped(counts, done.last_id)
 
         run(Action("cancel", "cancelled", _described(filters), step), how)
 
@@ -136,6 +143,7 @@ def _cancel_each(db: Database, jobs: tuple[str, ...], reason: str | None, *, as_
     "batchq redrive --kind send_email --per-second 50 --yes",
 )
 @which_options
+@error_option
 @click.option("--failed-after", "--since", "failed_after", type=SINCE, metavar="WHEN",
               help="Failed since then; 2h: two hours ago.")  # fmt: skip
 @click.option("--failed-before", "--until", "failed_before", type=SINCE, metavar="WHEN",
@@ -166,9 +174,11 @@ def redrive(
             # or one that fails again at once would be put back again and again
             given.setdefault("failed_before", db.call(calls.now))
 
-        def step(n: int, dry: bool) -> dict[str, int]:
-            done = db.call(calls.redrive, **given, n=n, per_second=per_second, dry_run=dry)
-            return {"redriven": done}
+        def step(n: int, dry: bool, after_id: int | None) -> Stepped:
+            done = db.call(
+                calls.redrive, **given, n=n, per_second=per_second, dry_run=dry, after_id=after_id
+            )
+            return Stepped({"redriven": done.redriven}, done.last_id)
 
         left = "pending already"
         run(Action("redrive", "redriven", _described(filters), step, left), how)
@@ -181,6 +191,7 @@ def redrive(
     "batchq purge --status completed --finished-before 2030-01-01T00:00Z --yes",
 )
 @which_options
+@error_option
 @click.option("--status", metavar="STATUS", help="failed (the default), completed or cancelled.",
               shell_complete=one_of(*PURGED))  # fmt: skip
 @click.option("--finished-before", "--until", "finished_before", type=SINCE, metavar="WHEN",
@@ -221,8 +232,9 @@ def purge(
         else:
             given.setdefault("finished_before", db.call(calls.now))
 
-        def step(n: int, dry: bool) -> dict[str, int]:
-            return {"purged": db.call(calls.purge, **given, n=n, dry_run=dry)}
+        def step(n: int, dry: bool, after_id: int | None) -> Stepped:
+            done = db.call(calls.purge, **given, n=n, dry_run=dry, after_id=after_id)
+            return Stepped({"purged": done.purged}, done.last_id)
 
         left = f"not {status or 'failed'}; see --status"
         run(Action("purge", "purged", _described(also), step, left, is_refusal=True), how)

@@ -81,6 +81,7 @@ COLUMNS = (
               help="The finer word: scheduled, ready, leased, ...")  # fmt: skip
 @kind_option
 @queue_option
+@click.option("--dedupe-key", metavar="KEY", help="Added with this key.")
 @click.option("--since", type=SINCE, metavar="WHEN", help="Added since then; 2h: two hours ago.")
 @click.option("--until", type=SINCE, metavar="WHEN", help="Added before then.")
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N",
@@ -125,8 +126,14 @@ def jobs(
         if last is None:
             note("no jobs match")
             _workforce.tell_if_unused(db, filters["queue"])
-        elif n is not None and db.call(calls.list_jobs, **matching, before_id=last, n=1):
+        elif n is not None and _goes_on(db, matching, last):
             note(f"more: {_next_page(filters, limit, last)}")
+
+
+def _goes_on(db: Database, matching: dict[str, Any], last: int) -> bool:
+    """Whether there are, or may be, more jobs below that one."""
+    page = db.call(calls.list_jobs, **matching, before_id=last, n=1)
+    return bool(page) or page.next_id is not None
 
 
 def _absolute(db: Database, value: Any) -> Any:
@@ -143,10 +150,10 @@ def pages(
         page = db.look(calls.list_jobs, **matching, n=size, before_id=before_id)
         if page:
             yield page
-        if len(page) < size:
+        if page.next_id is None:
             return
-        before_id = page[-1].id
-        left = None if left is None else left - size
+        before_id = page.next_id
+        left = None if left is None else left - len(page)
 
 
 def shown(job: JobSummary, now: datetime) -> Sequence[Cell]:
@@ -173,7 +180,8 @@ def _next_page(filters: dict[str, Any], limit: int | None, last: int) -> str:
     words = ["batchq", "jobs"]
     for name, value in filters.items():
         if value is not None:
-            words += [f"--{name}", iso(value) if isinstance(value, datetime) else str(value)]
+            option = f"--{name.replace('_', '-')}"
+            words += [option, iso(value) if isinstance(value, datetime) else str(value)]
     if limit is not None:
         words += ["-n", str(limit)]
     return shlex.join([*words, "--before", str(last)])

@@ -35,8 +35,12 @@ async def die(conn: Connection, count: int = 1, error: str = "boom", **more: Any
     return made
 
 
+def future() -> str:
+    return (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+
+
 async def test_b34_dead_letters_are_grouped_by_their_error(api: Api, conn: Connection) -> None:
-    assert (await api.get("/dead")).json == {"errors": []}
+    assert (await api.get("/dead")).json == {"errors": [], "others": 0, "is_exact": True}
     mail = await die(conn, 12, "no route to 10.0.0.7", queue="mail", kind="send")
     await die(conn, 2, "timeout after 3000 ms", kind="fetch")
     groups = (await api.get("/dead")).json["errors"]
@@ -69,7 +73,9 @@ async def test_b34_redriven_letters_start_afresh(api: Api, conn: Connection) -> 
     assert (dry["redriven"], dry["more"]) == (1, False)
     assert await statuses(conn) == {"failed": 2}
     answer = await api.post("/dead/redrive", {"ids": [one]})
-    assert answer.json == {"redriven": 1, "more": False, "failed_before": None, "pause": 0.0}
+    assert answer.json == {
+        "redriven": 1, "more": False, "failed_before": None, "pause": 0.0, "next_cursor": None,
+    }  # fmt: skip
     job = (await api.get(f"/jobs/{one}")).json
     assert (job["status"], job["attempts"], len(job["errors"])) == ("pending", 0, 1)
     assert (await api.get(f"/jobs/{other}")).json["status"] == "failed"
@@ -89,7 +95,7 @@ async def test_filters_have_to_match_all(api: Api, conn: Connection) -> None:
         assert answer.json["redriven"] == count
         if body and "failed_after" not in body:
             answer = await api.post("/dead/purge", {**body, "dry_run": True})
-            assert answer.json == {"purged": count, "more": False}
+            assert answer.json == {"purged": count, "more": False, "next_cursor": None}
     assert (await api.post("/dead/purge", {"all": True, "dry_run": True})).json["purged"] == 12
 
 
@@ -111,6 +117,54 @@ async def test_many_are_put_back_in_steps_and_none_twice(api: Api, conn: Connect
     assert steps == [10, 10, 5]
     for job_id in jobs:
         assert len((await api.get(f"/jobs/{job_id}")).json["errors"]) == 2
+
+
+@pytest.mark.parametrize("route", ["/dead/redrive", "/jobs/redrive"])
+async def test_b34_a_group_is_put_back_and_no_other(api: Api, conn: Connection, route: str) -> None:
+    alike = await die(conn, 3, "no route to 10.0.0.7:80")
+    alike += await die(conn, 2, "no route to 10.1.22.3:443\nTraceback")
+    await die(conn, 4, "no route at all")
+    await die(conn, 1, "no route to 10.0.0.7:80", queue="mail")
+    groups = (await api.get("/dead", params={"queue": "default"})).json["errors"]
+    assert groups[0]["jobs"] == 5
+    body = {"error": groups[0]["error"], "queue": "default"}
+    assert (await api.post(route, {**body, "dry_run": True})).json["redriven"] == 5
+    assert (await api.post(route, {**body, "limit": 4})).json["redriven"] == 4
+    assert (await api.post(route, {**body, "failed_after": future()})).json["redriven"] == 0
+    assert (await api.post(route, {**body, "error": "no route to"})).json["redriven"] == 0
+    assert (await api.post(route, body)).json["redriven"] == 1
+    pending = (await api.get("/jobs?status=pending")).json["jobs"]
+    assert sorted(job["id"] for job in pending) == alike
+
+
+async def test_b34_a_group_is_forgotten_and_no_other(api: Api, conn: Connection) -> None:
+    await die(conn, 3, "KeyError: 'a'")
+    await die(conn, 2, "KeyError: 7")
+    group = {"error": "KeyError: '…'"}
+    assert (await api.post("/dead/purge", {**group, "dry_run": True})).json["purged"] == 3
+    assert (await api.post("/dead/purge", group)).json["purged"] == 3
+    (left,) = (await api.get("/dead")).json["errors"]
+    assert (left["error"], left["jobs"]) == ("KeyError: N", 2)
+
+
+@pytest.mark.parametrize(("route", "word"), [("redrive", "redriven"), ("purge", "purged")])
+async def test_a_walk_by_cursor_comes_to_each_letter_once(
+    api: Api, conn: Connection, route: str, word: str
+) -> None:
+    await die(conn, 25, kind="a")
+    await die(conn, 5, kind="b")
+    body: dict[str, Any] = {"kind": "a", "limit": 10}
+    steps = []
+    while True:
+        answer = (await api.post(f"/dead/{route}", body)).json
+        steps.append(answer[word])
+        assert answer["more"] == (answer["next_cursor"] is not None)
+        if not answer["more"]:
+            break
+        body["cursor"] = answer["next_cursor"]
+    assert sum(steps) == 25
+    assert max(steps) == 10
+    assert (await statuses(conn))["failed"] == 5
 
 
 async def test_a_rate_spreads_the_start_and_says_when_to_go_on(api: Api, conn: Connection) -> None:
@@ -145,14 +199,14 @@ async def test_purged_letters_are_gone(api: Api, conn: Connection) -> None:
     one, other, *rest = await die(conn, 5)
     pending = await api.enqueue()
     assert (await api.post("/dead/purge", {"ids": [one, pending, 1 << 40]})).json == {
-        "purged": 1, "more": False,
+        "purged": 1, "more": False, "next_cursor": None,
     }  # fmt: skip
     assert (await api.get(f"/jobs/{one}")).status == 404
     assert (await api.get(f"/jobs/{pending}")).json["status"] == "pending"
     answer = await api.post("/dead/purge", {"kind": "k", "limit": 2})
-    assert answer.json == {"purged": 2, "more": True}
+    assert (answer.json["purged"], answer.json["more"]) == (2, True)
     answer = await api.post("/dead/purge", {"all": True})
-    assert answer.json == {"purged": len(rest) - 1, "more": False}
+    assert (answer.json["purged"], answer.json["more"]) == (len(rest) - 1, False)
     assert (await api.get(f"/jobs/{other}")).status == 404
     assert await statuses(conn) == {"pending": 1}
 
@@ -164,7 +218,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"failed_before": "infinity"}, "failed_before: "), ({"failed_before": 7}, "failed_before: "),
     ({"failed_before": "20000-01-01T00:00:00Z"}, "failed_before: "),
     ({"failed_before": "2030-01-01T00:00:00"}, "failed_before: "), ({"limit": 0}, "limit: "),
-    ({"limit": 100_001}, "limit: "), ({"dry_run": 1}, "dry_run: "), ({"id": 1}, "unknown field"),
+    ({"limit": 100_001}, "limit: "), ({"error": 1}, "error: "), ({"error": "e" * 1001}, "error: "),
+    ({"kind": "k", "cursor": "x"}, "invalid cursor"),
+    ({"kind": "k", "cursor": "YmVmb3JlOjE"}, "invalid cursor"),
+    ({"dry_run": 1}, "dry_run: "), ({"id": 1}, "unknown field"),
 ]  # fmt: skip
 
 
@@ -233,6 +290,9 @@ async def test_f093_tens_of_thousands_of_letters_are_seen_at_once(
     for n in range(10):
         await die(conn, 3_000, f"no route to host {n}", queue=f"q{n % 2}")
     started = time.monotonic()
-    groups = (await api.get("/dead")).json["errors"]
+    groups = (await api.get("/dead")).json
     assert time.monotonic() - started < 20
-    assert {one["queue"]: one["jobs"] for one in groups} == {"q0": 15_000, "q1": 15_000}
+    assert {one["queue"]: one["jobs"] for one in groups["errors"]} == {"q0": 2_000, "q1": 3_000}
+    assert (groups["others"], groups["is_exact"]) == (25_000, False)
+    group = {"error": groups["errors"][0]["error"], "queue": "q1"}
+    assert (await api.post("/dead/redrive", {**group, "dry_run": True})).json["redriven"] == 15_000

@@ -93,6 +93,82 @@ async def test_b35_a73_depth_by_queue_and_state_is_what_sql_says(db: str, conn: 
     assert page.value("batchq_queue_depth", queue="mail", state="failed") == 2
 
 
+async def tally(conn: Connection) -> None:
+    """What has happened is counted, as maintain would within seconds."""
+    await conn.execute("select pg_stat_force_next_flush()")
+    for _ in range(3):
+        while (await (await conn.execute("select batchq._tally()")).fetchone()) != (0,):
+            pass
+
+
+EVENTS = ("enqueued", "completed", "failed", "retried", "reaped", "dead_letters", "cancelled")
+
+
+async def test_b35_counters_by_queue_and_kind_are_what_happened(
+    db: str, conn: Connection, fresh: None
+) -> None:
+    async with serving(db) as api:
+        first = await scraped(api)
+        await in_all_states(conn, api)
+        await api.enqueue(queue="c", delay=60)
+        await calls.cancel_many(conn, queue="c")
+        (late,) = await calls.lease(conn, queue="default", n=1, worker="w")
+        await conn.execute("update batchq.leased set lease_until = now(), reap_at = now()")
+        await calls.reap(conn)
+        assert late.queue == "default"
+        async with asyncio.timeout(10):
+            while True:
+                await tally(conn)
+                page = await scraped(api)
+                if page.samples == page.samples | expected():
+                    break
+    assert first.samples["batchq_jobs_enqueued_total"] == {pair("other", "other"): 0}
+    assert first.value("batchq_jobs_started_total") == 0
+    assert page.value("batchq_jobs_started_total") == 6
+    assert 0 <= page.value("batchq_counters_age_seconds") < 60
+
+
+def pair(queue: str, kind: str = "k") -> frozenset[tuple[str, str]]:
+    return frozenset({("queue", queue), ("kind", kind)})
+
+
+def expected() -> dict[str, dict[frozenset[tuple[str, str]], float]]:
+    """The counters after in_all_states(), a cancelled job and three leases that ran out."""
+    done = {
+        "default": {"enqueued": 4, "completed": 1, "reaped": 1, "retried": 1},
+        "mail": {"enqueued": 5, "failed": 2, "dead_letters": 4, "reaped": 2},
+        "c": {"enqueued": 1, "cancelled": 1},
+    }
+    return {
+        f"batchq_jobs_{event}_total": {
+            pair("other", "other"): 0,
+            **{pair(queue): counts.get(event, 0) for queue, counts in done.items()},
+        }
+        for event in EVENTS
+    }
+
+
+async def test_b35_pairs_beyond_a_thousand_are_one_series_and_quick_to_tell(
+    db: str, conn: Connection, fresh: None
+) -> None:
+    await conn.execute(
+        "insert into batchq.tally_total (queue, kind, enqueued)"
+        " select 'q' || n % 10, 'k' || n, n from generate_series(1, 999) n"
+    )
+    await conn.execute(
+        "insert into batchq.tally_total (queue, kind, enqueued) values ('other', 'other', 5)"
+    )
+    await conn.execute("update batchq.tally_total set enqueued = 7 where queue = ''")
+    async with running(db) as (app, server), client(url_of(server)) as api:
+        page = await scraped(api)
+        assert len(page.samples["batchq_jobs_enqueued_total"]) == 1000
+        assert page.value("batchq_jobs_enqueued_total", queue="other", kind="other") == 12
+        assert page.value("batchq_jobs_enqueued_total", queue="q9", kind="k999") == 999
+        started = time.process_time()
+        await app[METRICS].page(ANYONE)
+        assert time.process_time() - started < 1
+
+
 async def test_a73_f097_the_age_of_the_oldest_ready_job_grows(
     db: str, conn: Connection, fresh: None
 ) -> None:
@@ -233,6 +309,8 @@ async def test_a_token_for_some_queues_sees_these_only(db: str, conn: Connection
         for _ in range(2):
             page = Scrape(await api.get("/metrics", headers=some))
             assert page.labels("batchq_queue_depth", "queue") == {"a"}
+            assert page.labels("batchq_jobs_enqueued_total", "queue") <= {"a"}
+            assert "batchq_jobs_started_total" not in page.samples
             assert "secret" not in page.text
             assert page.value("batchq_workers") == 0
             page = Scrape(await api.get("/metrics", headers=everybody))

@@ -52,14 +52,18 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
     "error_code": types.ErrorCode,
     "extended_lease": types.ExtendedLease,
     "installed_version": types.InstalledVersion,
+    "job_counters": types.JobCounters,
     "job_record": types.JobRecord,
     "job_state": types.JobState,
     "job_summary": types.JobSummary,
+    "kind_counters": types.KindCounters,
     "leased_job": types.LeasedJob,
     "lost_lease": types.LostLease,
     "maintained": types.Maintained,
+    "purged_jobs": types.PurgedJobs,
     "queue_settings": types.QueueSettings,
     "queue_stats": types.QueueStats,
+    "redriven_jobs": types.RedrivenJobs,
     "token_info": types.TokenInfo,
     "worker_info": types.WorkerInfo,
 }
@@ -114,6 +118,9 @@ async def test_a_work_item_is_its_type_with_seconds_for_times_and_no_priority(
 
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value is of an annotated type."""
+    if hint in (types.JobPage, types.DeadErrors):  # lists with something more
+        plain = list[types.JobSummary] if hint is types.JobPage else list[types.DeadError]
+        return isinstance(value, hint) and fits([*value], plain)
     try:
         msgspec.convert(value, hint, strict=True)
     except msgspec.ValidationError:
@@ -225,8 +232,18 @@ async def watch_and_operate(call: Session) -> None:
     assert (settings.max_attempts, settings.backoff_factor) == (7, 3.0)
     assert (settings.lease_for, settings.pause_reason) == (dt.timedelta(seconds=5), "why")
     await call(calls.resume, queue="q")
+    await change_many(call, await look_at_a_dead_letter(call))
+    assert (await call(calls.counters)).started == 12
+    assert await call(calls.kind_counters, queue="none") == []
+    await count_up(call)
+    assert (await call(calls.version)).migration >= 4
+    assert {error.code for error in await call(calls.errors)} >= {"JQ001", "JQ009"}
+
+
+async def look_at_a_dead_letter(call: Session) -> types.JobId:
     dead = await call(calls.list_jobs, status="failed", state="failed", queue="q", kind="b", n=5)
     (summary,) = dead
+    assert dead.next_id is None
     (state,) = await call(calls.job_states, job_ids=[summary.id, 10**15])
     assert state == types.JobState(summary.id, "q", "failed", "failed")
     (error,) = await call(calls.list_errors, queue="q", kind="b", n=5)
@@ -236,23 +253,41 @@ async def watch_and_operate(call: Session) -> None:
     assert msgspec.json.decode(record.errors)[0]["attempt"] == 1
     assert await call(calls.job_uuid, job_id=summary.id) == summary.uuid == record.uuid
     assert await call(calls.job_id, job=str(summary.uuid)) == summary.id
+    found: types.JobId = summary.id
+    return found
+
+
+async def change_many(call: Session, dead: types.JobId) -> None:
     past, future = dt.datetime(2000, 1, 1, tzinfo=dt.UTC), dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
     span = {"failed_after": past, "failed_before": future}
-    assert await call(calls.redrive, queue="q", kind="b", **span, dry_run=True) == 1
-    assert await call(calls.redrive, job_ids=[summary.id], n=10, per_second=5.5) == 1
+    every_dead = {"queue": "q", "kind": "b", "error": "e", **span}
+    would_redrive = await call(calls.redrive, **every_dead, dry_run=True, n=1, after_id=0)
+    assert would_redrive == types.RedrivenJobs(1, dead)
+    redriven = await call(calls.redrive, job_ids=[dead], n=10, per_second=5.5)
+    assert redriven == types.RedrivenJobs(1, None)
     ended = {"status": "completed", "queue": "q", "kind": "a", "finished_before": future}
-    assert await call(calls.purge, **ended, dry_run=True, n=10) == 1
+    would_purge = await call(calls.purge, **ended, dry_run=True, n=10, after_id=0)
+    assert would_purge == types.PurgedJobs(1, None)
+    assert await call(calls.purge, error="e") == types.PurgedJobs(0, None)
+    of_a_key = await call(calls.list_jobs, dedupe_key="k")
+    assert [job.dedupe_key for job in of_a_key] == ["k"]
     listed = await call(calls.list_jobs, created_after=past, created_before=future, before_id=1)
     assert listed == []
-    assert await call(calls.cancel, job_id=summary.id, reason="enough") == "cancelled"
+    assert await call(calls.cancel, job_id=dead, reason="enough") == "cancelled"
     every = {"queue": "q", "kind": "b", "created_after": past, "created_before": future}
     would = await call(calls.cancel_many, **every, state="pending", n=9, dry_run=True)
-    assert (would.cancelled, would.asked) == (4, 0)
+    assert (would.cancelled, would.asked, would.last_id) == (4, 0, None)
     done = await call(calls.cancel_many, **every, reason="enough")
     assert (done.cancelled, done.asked, done.deferred) == (4, 2, 0)
-    assert await call(calls.cancel_many, job_ids=[summary.id]) == types.CancelledJobs(0, 0, 0)
-    assert (await call(calls.version)).migration >= 3
-    assert {error.code for error in await call(calls.errors)} >= {"JQ001", "JQ009"}
+    again = await call(calls.cancel_many, job_ids=[dead], after_id=dead - 1)
+    assert again == types.CancelledJobs(0, 0, 0, None)
+
+
+async def count_up(call: Session) -> None:
+    for _ in range(3):
+        await call.conn.execute("select batchq._tally()")
+    rows = await call(calls.kind_counters, queue="q")
+    assert {row.kind: row.enqueued for row in rows} == {"a": 1, "b": 9}
 
 
 async def come_and_go(call: Session) -> None:

@@ -63,6 +63,18 @@ def test_redrive_by_id_and_by_filter(db: str) -> None:
     assert (missing.exit_code, "JQ003" in missing.stderr) == (1, True)
 
 
+def test_b34_redrive_and_purge_by_error(db: str) -> None:
+    dead(db, n=3, queue="q", error="no host 10.0.0.7")
+    dead(db, n=1, queue="q", error="no host 10.0.0.9")
+    dead(db, n=2, queue="q", error="other")
+    group = ("--error", "no host N.N.N.N")
+    out = done("redrive", *group, "--dry-run", dsn=db)
+    assert out == "4 jobs would be redriven (error no host N.N.N.N)\n"
+    assert done("redrive", *group, "--yes", dsn=db) == "4 redriven\n"
+    assert done("purge", "--error", "other", "--yes", dsn=db) == "2 purged\n"
+    assert statuses(db) == {"pending": 4}
+
+
 def test_purge_by_id_and_by_filter(db: str) -> None:
     failed, *_ = dead(db, n=3)
     (pending,) = add(db, queue="q")

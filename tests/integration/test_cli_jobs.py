@@ -52,6 +52,18 @@ def test_f064_names_with_tabs_line_ends_and_escapes_stay_on_their_line(db: str) 
     assert job["kind"] == "a\tb\nc\x1b[31m\u009bd\u202e"
 
 
+def test_jobs_of_a_dedupe_key(db: str) -> None:
+    (one,) = add(db, dedupe_key="K")
+    query(db, "select batchq.cancel_many(array[(select max(id) from batchq.jobs)])")
+    (two,) = add(db, dedupe_key="K")
+    add(db, dedupe_key="k")
+    found = batchq("jobs", "--dedupe-key", "K", "-n", "1", dsn=db)
+    assert [job["id"] for job in fields(found.stdout)] == [str(two)]
+    assert f"more: batchq jobs --dedupe-key K -n 1 --before {two}" in found.stderr
+    jobs = fields(done("jobs", "--dedupe-key", "K", "--before", two, dsn=db))
+    assert [job["id"] for job in jobs] == [str(one)]
+
+
 def test_json_lines_keep_ids_numbers_and_times_iso(db: str) -> None:
     (job_id,) = add(db, timeout=90)
     (job,) = records(done("jobs", "--json", dsn=db))

@@ -540,8 +540,11 @@ EVERY_CALL = """
     select batchq.unpark('{default}');
     select batchq.next_due('{default}');
     select batchq.get_job(1), batchq.job_uuid(1), batchq.job_id('1');
-    select batchq.list_jobs();
+    select batchq.list_jobs(), batchq.list_jobs(dedupe_key => 'k', kind => 'a');
+    select batchq.list_jobs(status => 'pending', kind => 'a', created_before => now());
+    select batchq.list_jobs(status => 'completed', kind => 'b');
     select batchq.stats();
+    select batchq.counters(), batchq.kind_counters();
     select batchq.version(), batchq.errors();
     select batchq.cancel_many(created_before => 'infinity');
     select batchq.beat_worker(gen_random_uuid(), 'w', 'h', 1, '1', '{a}', '{k}', 1, 0);

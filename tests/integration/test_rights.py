@@ -165,7 +165,7 @@ def test_f074_a_producer_and_a_worker_and_an_operator_can_do_their_work(owner: C
         owner.execute("select batchq.fail(%s, %s, 'e', true)", (failed, failed_lease))
         owner.execute("select * from batchq.maintain()")
         owner.execute("set local role batchq_operator")
-        assert owner.execute("select batchq.redrive()").fetchone() == (1,)
+        assert owner.execute("select redriven from batchq.redrive()").fetchone() == (1,)
         owner.execute("select batchq.pause('default')")
         owner.execute("set local role batchq_monitor")
         assert len(owner.execute("select * from batchq.jobs").fetchall()) == 3

@@ -13,7 +13,9 @@ from typing import Any
 
 SECOND = 1_000_000
 DEFAULT_LEASE = 60 * SECOND
-EVERY = {"floors": 60, "keys": 10, "lanes": 600, "promote": 1, "reap": 1, "workers": 60}
+EVERY = {
+    "floors": 60, "keys": 10, "lanes": 600, "promote": 1, "reap": 1, "tally": 5, "workers": 60,
+}  # fmt: skip
 STATUS = {"ready": "pending", "scheduled": "pending", "leased": "running"}
 
 Pair = tuple[int, int]
@@ -226,7 +228,7 @@ class Model:
 
     def cancel_many(
         self, job_ids: list[int] | None, queue: str | None, state: str | None, n: int, dry: bool
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, int, int | None]:
         """With "r" as the reason."""
         if job_ids is None and queue is None and state is None:
             raise RefusedError("JQ001")
@@ -239,7 +241,7 @@ class Model:
         asked = sum(job.state == "leased" for job in chosen)
         for job in chosen if not dry else ():
             self.cancel(job.id, "r")
-        return len(chosen) - asked, asked, 0
+        return len(chosen) - asked, asked, 0, last_id(chosen, n)
 
     # worker
 
@@ -324,7 +326,7 @@ class Model:
 
     def redrive(
         self, job_ids: list[int] | None, queue: str | None, n: int, per_second: float | None
-    ) -> int:
+    ) -> tuple[int, int | None]:
         for job_id in job_ids or ():
             if job_id not in self.jobs:
                 raise RefusedError("JQ003")
@@ -340,15 +342,18 @@ class Model:
                 self._make_ready(job)
             else:
                 self._schedule(job, self.now + round(ordinal / per_second * SECOND))
-        return len(chosen)
+        return len(chosen), last_id(chosen, n)
 
-    def purge(self, status: str, job_ids: list[int] | None, queue: str | None, n: int) -> int:
-        chosen = {job.id for job in self._chosen(status, job_ids, queue, n)}
-        for job_id in chosen:
+    def purge(
+        self, status: str, job_ids: list[int] | None, queue: str | None, n: int
+    ) -> tuple[int, int | None]:
+        chosen = self._chosen(status, job_ids, queue, n)
+        gone = {job.id for job in chosen}
+        for job_id in gone:
             del self.jobs[job_id]
-        self.holds = {k: h for k, h in self.holds.items() if h.job_id not in chosen}
-        self.ended = {pair: e for pair, e in self.ended.items() if pair[0] not in chosen}
-        return len(chosen)
+        self.holds = {k: h for k, h in self.holds.items() if h.job_id not in gone}
+        self.ended = {pair: e for pair, e in self.ended.items() if pair[0] not in gone}
+        return len(chosen), last_id(chosen, n)
 
     def reap(self) -> int:
         expired = [j for j in self.in_state("leased") if (j.lease_until or 0) <= self.now]
@@ -470,3 +475,8 @@ class Model:
                 for k, h in self.holds.items()
                 if h.job_id != job.id or (h.until is not None and h.until > self.now)
             }
+
+
+def last_id(chosen: list[Job], n: int) -> int | None:
+    """Where a bulk call that took these jobs, at most n, says to go on."""
+    return chosen[-1].id if len(chosen) == n else None

@@ -1,4 +1,4 @@
--- Everything about one job, from the same view that people read.
+-- Everything about one job.
 create or replace function batchq.get_job(job_id bigint)
 returns batchq.job_record
 language plpgsql
@@ -15,18 +15,23 @@ as $get_job$
 declare
     v_job batchq.job_record;
 begin
-    select j.id, batchq.job_uuid(j.id), j.kind, j.queue, j.status, j.state, j.priority, j.attempts,
-           j.max_attempts, j.payload, j.headers, j.dedupe_key, j.created_at, j.run_at,
-           j.updated_at, j.started_at, j.finished_at, j.timeout, j.locked_by, j.locked_until,
-           j.cancel_requested_at, j.progress, j.result, j.last_error,
+    select j.id, batchq.job_uuid(j.id), j.kind, j.queue, p.status, p.state, j.priority::integer,
+           p.attempts, j.max_attempts::integer, j.payload, j.headers, j.dedupe_key, j.created_at,
+           p.run_at, p.updated_at, p.started_at, p.finished_at, j.timeout, p.locked_by,
+           p.locked_until, p.cancel_requested_at, p.progress, p.result,
+           coalesce((select e.error from batchq.error e
+                     where e.job_id = j.id and e.segment = j.segment
+                     order by e.lease_id desc limit 1), p.reason),
            (select coalesce(jsonb_agg(to_jsonb(e)), '[]')
             from (select e.attempt, e.failed_at, e.error, e.worker
                   from batchq.error e
-                  where e.job_id = j.id
+                  where e.job_id = j.id and e.segment = j.segment
                   order by e.lease_id desc
                   limit 100) e)
     into v_job
-    from batchq.jobs j
+    from batchq.job j
+    cross join lateral batchq._place_of(j.id, j.segment, j.queue, j.priority, j.created_at,
+                                        j.run_at) p
     where j.id = get_job.job_id;
     if not found then
         perform batchq._job_not_found(job_id);

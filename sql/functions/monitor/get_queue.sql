@@ -5,22 +5,20 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set jit = off
+set enable_seqscan = off
 as $get_queue$
 declare
     v_settings batchq.queue_settings;
 begin
-    select n.queue, q.max_attempts::integer, q.timeout, q.lease_for, q.backoff, q.backoff_base,
-           q.backoff_factor, q.backoff_cap, q.backoff_jitter, q.paused_at, q.pause_reason
+    perform batchq._check_queue_exists(queue);
+    select get_queue.queue, q.max_attempts::integer, q.timeout, q.lease_for, q.backoff,
+           q.backoff_base, q.backoff_factor, q.backoff_cap, q.backoff_jitter, q.paused_at,
+           q.pause_reason
     into v_settings
-    from batchq._queue_names() as n(queue)
-    left join batchq.queue q on q.queue = n.queue
-    where n.queue = get_queue.queue;
-    if not found then
-        perform batchq._raise('JQ002',
-            format('no queue %s', coalesce(quote_literal(left(queue, 80)), 'null')),
-            'check the name; select queue from batchq.list_queues() lists the queues');
-    end if;
+    from (values (get_queue.queue)) n(queue)
+    left join batchq.queue q on q.queue = n.queue;
     return v_settings;
 end
 $get_queue$;

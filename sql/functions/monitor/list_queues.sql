@@ -5,6 +5,7 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set jit = off
 as $list_queues$
 begin

@@ -15,7 +15,8 @@ create or replace function batchq.cancel_many(
     created_before timestamptz default null,
     reason text default null,
     n integer default 1000,
-    dry_run boolean default false
+    dry_run boolean default false,
+    after_id bigint default null
 )
 returns batchq.cancelled_jobs
 language plpgsql
@@ -36,13 +37,13 @@ declare
     v_taken batchq.found_job[];
     v_after bigint;
     v_left integer;
-    v_done batchq.cancelled_jobs := row(0::bigint, 0::bigint, 0::bigint);
+    v_done batchq.cancelled_jobs := row(0::bigint, 0::bigint, 0::bigint, null::bigint);
 begin
     perform batchq._check_cancel(
         job_ids, state, num_nonnulls(queue, kind, state, created_after, created_before) > 0, n);
     for v_look in 1..2 loop
         v_missed := '{}';
-        v_after := 0;
+        v_after := coalesce(after_id, 0);
         loop
             v_left := (n - v_done.cancelled - v_done.asked)::integer;
             v_found := array(
@@ -64,9 +65,12 @@ begin
                    v_done.asked + count(*) filter (where t.state = 'leased')
             into v_done.cancelled, v_done.asked
             from unnest(v_taken) t;
-            exit when v_only_count or cardinality(v_found) < v_left
-                      or cardinality(v_taken) = v_left or cardinality(v_missed) >= 100000;
-            v_after := v_found[cardinality(v_found)].job_id;
+            v_after := v_found[v_left].job_id;   -- null: no more of them
+            if v_look = 1 then
+                v_done.last_id := v_after;
+            end if;
+            exit when v_after is null or v_only_count or cardinality(v_taken) = v_left
+                      or cardinality(v_missed) >= 100000;
         end loop;
         exit when v_missed = '{}' or v_done.cancelled + v_done.asked = n;
         v_wanted := v_missed;
@@ -89,11 +93,13 @@ job_ids: these jobs, at most 100,000; queue, kind, state, created_after (inclusi
 (exclusive): those that match all that are given. Something must be given: all that there is now
 is created_before => now(). state: ready, scheduled or leased; pending stands for the first two,
 running (or processing) for the last. reason: kept with each job, at most 1000 characters. n: at
-most so many a call, 1 to 100,000, lowest ids first; call again while cancelled + asked is n.
+most so many a call, 1 to 100,000, lowest ids first. after_id: only beyond this id: go on with
+last_id of the call before, until that is null; so a call costs the same however many went before.
 dry_run: only count.
 
-Returns: cancelled_jobs: how many were cancelled, how many were asked to stop, and how many match
-but were deferred, as somebody was leasing or settling them just then: call again for those.
+Returns: cancelled_jobs: how many were cancelled, how many were asked to stop, where to go on, and
+how many match but were deferred, as somebody was leasing or settling them just then: begin again
+for those.
 Errors: JQ003 a job of job_ids does not exist; JQ001 state, n or job_ids is out of its bounds, or
 nothing was given.
 Role: batchq_operator.

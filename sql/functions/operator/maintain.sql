@@ -36,6 +36,7 @@ begin
             when 'keys' then batchq._drop_keys(1000)
             when 'floors' then batchq._check_floors()
             when 'lanes' then batchq._drop_lanes()
+            when 'tally' then batchq._tally()
             when 'workers' then batchq._drop_workers(1000) + batchq._drop_tokens(1000)
         end;
         update batchq.upkeep u
@@ -54,9 +55,9 @@ $maintain$;
 comment on function batchq.maintain is $comment$
 Do one bounded step of everything periodic: take back expired leases, make due jobs ready, give
 back dedupe keys whose window ended, check the floors, forget lanes that are no longer used,
-worker processes that were silent for a day and tokens that were revoked 30 days ago. Safe to call
-from many places at once: a task that another session is doing, or that is not due, is skipped.
-Workers call it every few seconds; without any, call it from cron.
+worker processes that were silent for a day and tokens that were revoked 30 days ago, and bring
+counters up to date. Safe to call from many places at once: a task that another session is doing, or
+that is not due, is skipped. Workers call it every few seconds; without any, call it from cron.
 
 Returns: one row a task that was done (task, done: rows it moved, more: call again soon).
 Role: batchq_operator.

@@ -1,6 +1,7 @@
 /*
  * Purging: jobs that are over are forgotten, with payload, result and errors. For people who must
- * remove data; retention does not come this way. Rows that others hold are skipped.
+ * remove data; retention does not come this way. Rows that others hold are skipped. What the
+ * tally has not counted yet is handed over to it.
  */
 create or replace function batchq.purge(
     job_ids bigint[] default null,
@@ -9,18 +10,19 @@ create or replace function batchq.purge(
     kind text default null,
     finished_before timestamptz default null,
     n integer default 1000,
-    dry_run boolean default false
+    dry_run boolean default false,
+    error text default null,
+    after_id bigint default null
 )
-returns bigint
+returns batchq.purged_jobs
 language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-set jit = off
 as $purge$
 declare
-    v_chosen bigint[];
+    v_only_count constant boolean := dry_run is distinct from false;
+    v_chosen batchq.scanned_jobs;
 begin
     if not coalesce(n between 1 and 100000 and status in ('failed', 'completed', 'cancelled'),
                     false)
@@ -31,54 +33,35 @@ begin
             'give n of 1 to 100,000 and status failed, completed or cancelled');
     end if;
     if status = 'failed' then
-        select array_agg(c.job_id) into v_chosen
-        from (
-            select d.job_id
-            from batchq.dead d join batchq.job j on j.id = d.job_id and j.segment = d.segment
-            where (purge.job_ids is null or d.job_id = any(purge.job_ids))
-              and (purge.queue is null or d.queue = purge.queue)
-              and (purge.kind is null or j.kind = purge.kind)
-              and (purge.finished_before is null or d.failed_at < purge.finished_before)
-            order by d.job_id
-            limit purge.n
-            for update of d skip locked
-        ) c;
+        v_chosen := batchq._choose_dead(job_ids, queue, kind, error, null, finished_before,
+                                        after_id, n, v_only_count);
+    elsif error is not null then
+        perform batchq._raise('JQ001', format('error with status %s', quote_literal(status)),
+            'only dead letters (status failed) are grouped by error');
     else
-        select array_agg(c.job_id) into v_chosen
-        from (
-            select o.job_id
-            from batchq.outcome o join batchq.job j on j.id = o.job_id and j.segment = o.segment
-            where o.state = purge.status
-              and (purge.job_ids is null or o.job_id = any(purge.job_ids))
-              and (purge.queue is null or j.queue = purge.queue)
-              and (purge.kind is null or j.kind = purge.kind)
-              and (purge.finished_before is null or o.finished_at < purge.finished_before)
-            order by o.job_id
-            limit purge.n
-            for update of o skip locked
-        ) c;
+        v_chosen := batchq._choose_outcomes(status, job_ids, queue, kind, finished_before,
+                                            after_id, n, v_only_count);
     end if;
-    if not dry_run and v_chosen is not null then
-        delete from batchq.dead d where d.job_id = any(v_chosen);
-        delete from batchq.outcome o where o.job_id = any(v_chosen);
-        delete from batchq.error e where e.job_id = any(v_chosen);
-        delete from batchq.dedupe d where d.job_id = any(v_chosen);
-        delete from batchq.job j where j.id = any(v_chosen);
+    if not v_only_count and v_chosen.job_ids <> '{}' then
+        perform batchq._note_purged(v_chosen.job_ids);
+        perform batchq._forget(v_chosen.job_ids);
     end if;
-    return coalesce(cardinality(v_chosen), 0)::bigint;
+    return row(cardinality(v_chosen.job_ids)::bigint, v_chosen.looked_to)::batchq.purged_jobs;
 end
 $purge$;
 
 comment on function batchq.purge is $comment$
 Forget jobs that are over: payload, result and errors are deleted, and dedupe keys given back.
 
-job_ids: these jobs; queue, kind, finished_before: those that match all that are given. status:
-'failed' (dead letters, the default), 'completed' or 'cancelled'. n: at most so many a call, 1 to
-100,000, lowest ids first; call again while it returns n. dry_run: only count.
+job_ids: these jobs; queue, kind, finished_before, error (as list_errors tells it, of dead letters
+only): those that match all that are given. status: 'failed' (dead letters, the default),
+'completed' or 'cancelled'. n: at most so many a call, 1 to 100,000, lowest ids first, found among
+100,000 jobs (20,000 by error). after_id: only beyond this id: go on with last_id of the call
+before, until that is null; so a call costs the same however many went before. dry_run: only count.
 
-Returns: how many jobs were forgotten, or would be. Jobs of job_ids that do not match the status
-are left alone.
-Errors: JQ001 n or status is out of its bounds.
+Returns: purged_jobs: how many jobs were forgotten, or would be, and where to go on. Jobs of job_ids
+that do not match the status are left alone.
+Errors: JQ001 n or status is out of its bounds, or an error is given with another status.
 Role: batchq_operator.
-Example: select batchq.purge(queue => 'mail', finished_before => now() - interval '30 days')
+Example: select purged from batchq.purge(finished_before => now() - interval '30 days')
 $comment$;

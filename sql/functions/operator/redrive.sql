@@ -10,18 +10,19 @@ create or replace function batchq.redrive(
     failed_before timestamptz default null,
     n integer default 1000,
     per_second double precision default null,
-    dry_run boolean default false
+    dry_run boolean default false,
+    error text default null,
+    after_id bigint default null
 )
-returns bigint
+returns batchq.redriven_jobs
 language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-set jit = off
 as $redrive$
 declare
-    v_chosen bigint[];
+    v_only_count constant boolean := dry_run is distinct from false;
+    v_chosen batchq.scanned_jobs;
 begin
     perform pg_current_xact_id();
     if not coalesce(n between 1 and 100000
@@ -31,23 +32,12 @@ begin
             'give n of 1 to 100,000 and per_second of 0.001 to 1,000,000');
     end if;
     perform batchq._check_redrive(job_ids);
-    select array_agg(c.job_id order by c.job_id) into v_chosen
-    from (
-        select d.job_id
-        from batchq.dead d join batchq.job j on j.id = d.job_id and j.segment = d.segment
-        where (redrive.job_ids is null or d.job_id = any(redrive.job_ids))
-          and (redrive.queue is null or d.queue = redrive.queue)
-          and (redrive.kind is null or j.kind = redrive.kind)
-          and (redrive.failed_after is null or d.failed_at >= redrive.failed_after)
-          and (redrive.failed_before is null or d.failed_at < redrive.failed_before)
-        order by d.job_id
-        limit redrive.n
-        for update of d skip locked
-    ) c;
-    if not dry_run and v_chosen is not null then
-        perform batchq._revive(v_chosen, per_second);
+    v_chosen := batchq._choose_dead(job_ids, queue, kind, error, failed_after, failed_before,
+                                    after_id, n, v_only_count);
+    if not v_only_count and v_chosen.job_ids <> '{}' then
+        perform batchq._revive(v_chosen.job_ids, per_second);
     end if;
-    return coalesce(cardinality(v_chosen), 0)::bigint;
+    return row(cardinality(v_chosen.job_ids)::bigint, v_chosen.looked_to)::batchq.redriven_jobs;
 end
 $redrive$;
 
@@ -55,15 +45,17 @@ comment on function batchq.redrive is $comment$
 Put dead letters back: pending again, attempts 0, errors kept. A job takes its dedupe key back if
 no other job holds it by now.
 
-job_ids: these jobs; queue, kind, failed_after, failed_before: those that match all that are
-given. n: at most so many a call, 1 to 100,000, lowest ids first; call again while it returns n.
+job_ids: these jobs; queue, kind, failed_after, failed_before, error (as list_errors tells it):
+those that match all that are given. n: at most so many a call, 1 to 100,000, lowest ids first,
+found among 100,000 dead letters (20,000 by error). after_id: only beyond this id: go on with
+last_id of the call before, until that is null; so a call costs the same however many went before.
 per_second: start no more than so many a second, 0.001 to 1,000,000; else all are ready at once.
 dry_run: only count.
 
-Returns: how many jobs were put back, or would be. A job named in job_ids that is pending already
-is left as it is and not counted.
+Returns: redriven_jobs: how many jobs were put back, or would be, and where to go on. A job named in
+job_ids that is pending already is left as it is and not counted.
 Errors: JQ003 a job of job_ids does not exist; JQ005 one is running, completed or cancelled; JQ001
 n or per_second is out of its bounds.
 Role: batchq_operator.
-Example: select batchq.redrive(queue => 'mail', kind => 'send_email', per_second => 50)
+Example: select redriven from batchq.redrive(kind => 'send_email', per_second => 50)
 $comment$;

@@ -53,7 +53,8 @@ begin
     update batchq.job j
     set payload = _replace_pending.payload,
         headers = _replace_pending.headers,
-        run_at = _replace_pending.run_at
+        run_at = _replace_pending.run_at,
+        first_xid = coalesce(j.first_xid, j.xmin)
     where j.id = _replace_pending.job_id and j.segment = v_job.segment;
     if _replace_pending.run_at <= v_now and v_ready is not null then
         update batchq.ready r set ready_at = v_now where r.ctid = v_ready;

@@ -20,6 +20,7 @@ declare
     v_queue text;
     v_queues text[];
 begin
+    perform batchq._note_redriven(job_ids);
     with gone as materialized (
         delete from batchq.dead d where d.job_id = any(_revive.job_ids)
         returning d.job_id, d.segment, d.priority, d.queue

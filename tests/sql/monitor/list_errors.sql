@@ -1,5 +1,5 @@
 begin;
-select plan(21);
+select plan(25);
 \ir ../clock.psql
 
 create function t.die(error text, queue text default 'q', kind text default 'k') returns bigint
@@ -56,6 +56,21 @@ select batchq.fail(l.job_id, l.lease_id, 'second') from batchq.lease('two') l \g
 select is(t.listed('two'), '1×second/two/k', 'the error of the last attempt counts');
 select batchq.redrive(queue => 'two') \g /dev/null
 select is(t.listed('two'), null, 'one that was put back is gone');
+
+-- more than are looked at
+insert into batchq.job (id, created_at, run_at, segment, priority, max_attempts, queue, kind,
+                        payload)
+select i, t.now(), t.now(), 0, 0, 1, 'deep', 'k', '{}' from generate_series(1000001, 1005003) i;
+insert into batchq.dead (job_id, failed_at, segment, priority, attempt, queue)
+select i, t.now(), 0, 0, 1, 'deep' from generate_series(1000001, 1005003) i;
+select is(t.listed('deep'), '5000×/deep/k, 3×/deep/',
+    'F093 the newest 5,000 are grouped, the others are one row without an error');
+select is(e.error is null and e.job_ids is null, true, 'that is the last')
+    from batchq.list_errors('deep') e offset 1;
+select is(t.listed('deep', n => 1), '5000×/deep/k, 3×/deep/', 'also where n groups are shown');
+delete from batchq.dead where queue = 'deep' and job_id > 1005000;
+select is(t.listed('deep'), '5000×/deep/k', 'none where all were looked at');
+delete from batchq.dead where queue = 'deep';
 
 select throws_ok(format('select batchq.list_errors(n => %s)', v), 'JQ001', null,
     format('F065 n of %s is refused', v)) from unnest(array['0', '-1', 'null', '1001']) v;

@@ -1,5 +1,5 @@
 begin;
-select plan(44);
+select plan(54);
 \ir ../clock.psql
 
 create temporary table made as select row_number() over () as n, x.state,
@@ -79,6 +79,60 @@ select is((select string_agg(id::text, ' ') from batchq.list_jobs(queue => 'page
     (select max(id)::text from jobs where queue = 'page'), 'n 1 is the newest');
 select is((select count(*) from batchq.list_jobs(before_id => 0)), 0::bigint,
     'before the first there is nothing');
+
+-- by dedupe key
+select batchq.enqueue('k', queue => 'keys', dedupe_key => 'K') as k1 \gset
+select batchq.complete(l.job_id, l.lease_id) from batchq.lease('keys') l \g /dev/null
+select batchq.enqueue('k', queue => 'keys', dedupe_key => 'K') as k2,
+    batchq.enqueue('k', queue => 'more', dedupe_key => 'K') as k3,
+    batchq.enqueue('k', queue => 'keys', dedupe_key => 'other') as k4 \gset
+create function t.keyed(key text, queue text default null, state text default null) returns bigint[]
+language sql as $$
+    select array_agg(l.id) from batchq.list_jobs(dedupe_key => $1, queue => $2, state => $3) l
+$$;
+select is(t.keyed('K'), array[:k3, :k2, :k1]::bigint[],
+    'C-21 by dedupe key: also jobs that are over, of all queues');
+select is(t.keyed('K', 'keys'), array[:k2, :k1]::bigint[], 'of one queue');
+select is(t.keyed('K', 'keys', 'completed'), array[:k1]::bigint[], 'in one state');
+select is(t.keyed('k'), null, 'F064 whose text is exact');
+select is((select array_agg(l.id) from batchq.list_jobs(dedupe_key => 'K', before_id => :k3) l),
+    array[:k2, :k1]::bigint[], 'and page by page');
+
+-- a filter that few match: pages that are cut short say where to go on
+insert into batchq.job (id, created_at, run_at, segment, priority, max_attempts, queue, kind,
+                        payload)
+select i, t.now(), t.now(), 0, 0, 1, 'bulk', case when i in (2000000, 2040000) then 'rare' else 'k'
+       end, '{}'
+from generate_series(2000000, 2080000) i;
+insert into batchq.outcome (job_id, finished_at, segment, attempt, state)
+select i, t.now(), 0, 1, 'completed' from generate_series(2000000, 2080000) i;
+select setval('batchq.position', 2080000) \g /dev/null
+create function t.walk(filter text) returns text language plpgsql as $$
+declare
+    v_last bigint;
+    v_job record;
+    v_found text := '';
+begin
+    for page in 1..50 loop
+        for v_job in execute format('select id, state from batchq.list_jobs(%s, before_id => %L)',
+                                    filter, v_last) loop
+            v_last := v_job.id;
+            v_found := v_found || case when v_job.state is null then '-' else v_job.id || ' ' end;
+        end loop;
+        exit when not found or v_job.state is not null;
+    end loop;
+    return v_found;
+end
+$$;
+select is(l.state || ' ' || l.kind, null, 'B-18 nothing found yet: a row with an id only')
+    from batchq.list_jobs(kind => 'rare') l;
+select is(regexp_replace(t.walk('kind => ''rare'''), '-+', '', 'g'), '2040000 2000000 ',
+    'B-18 B-19 and from there on both are found, each once');
+select is(regexp_replace(t.walk('kind => ''rare'', status => ''completed'''), '-+', '', 'g'),
+    '2040000 2000000 ', 'also of one status');
+select is(regexp_replace(t.walk('kind => ''rare'', status => ''failed'''), '-+', '', 'g'), '',
+    'and none of another');
+select is(regexp_replace(t.walk('queue => ''none'''), '-+', '', 'g'), '', 'none of no queue');
 
 -- refusals
 select throws_ok(format('select batchq.list_jobs(n => %L)', v), 'JQ001', null,

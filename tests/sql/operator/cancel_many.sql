@@ -1,5 +1,5 @@
 begin;
-select plan(87);
+select plan(91);
 \ir ../clock.psql
 
 create function t.many(variadic arguments text[]) returns text language plpgsql as $$
@@ -146,6 +146,18 @@ select is(t.many('created_before => t.now() + interval ''1 s''', 'n => 100000'),
     format('%s %s 0', :pending, :running), 'everything, said explicitly');
 select is((select count(*) from batchq.ready) + (select count(*) from batchq.scheduled), 0::bigint,
     'and nothing waits any more');
+
+-- beyond an id
+create function t.step(n integer, after_id bigint) returns text language sql as $$
+    select c.cancelled || ' ' || coalesce(c.last_id - $2, 0)
+    from batchq.cancel_many(queue => 'steps', n => $1, after_id => $2) c
+$$;
+select max(x.id) as top from (
+    select batchq.enqueue('k', queue => 'steps') as id from generate_series(1, 5)) x \gset
+select is(t.step(2, :top - 5), '2 2', 'F096 last_id is where to go on');
+select is(t.step(2, :top - 2), '2 2', 'from there on others are found');
+select is(t.step(2, :top), '0 0', 'null where there are no more');
+select is(t.step(2, :top - 5), '1 0', 'what was left out before it is found from the beginning');
 
 -- 5,000 reasons
 select batchq.enqueue('k', queue => 'long') as a \gset

@@ -3,7 +3,8 @@ select plan(27);
 \ir ../clock.psql
 
 select is(string_agg(m.task || ' ' || m.done || ' ' || m.more, ', ' order by m.task),
-    'floors 0 false, keys 0 false, lanes 0 false, promote 0 false, reap 0 false, workers 0 false',
+    'floors 0 false, keys 0 false, lanes 0 false, promote 0 false, reap 0 false, '
+    'tally 0 false, workers 0 false',
     'with nothing to do every task is done and says so') from batchq.maintain() m;
 select is_empty('select * from batchq.maintain()', 'what is not due is skipped');
 select is(u.last_at, t.now(), 'F097 when a task was last done is kept') from batchq.upkeep u
@@ -24,13 +25,14 @@ select is(t.job(:reaped) || ' ' || t.job(:promoted), 'scheduled:1 ready:0',
 select is(t.take('p'), :'promoted', 'A-80 a job that was promoted is leased');
 select batchq.complete(:promoted, t.lease_of(:promoted)) \g /dev/null
 select t.pass('9 s') \g /dev/null
-select is(string_agg(m.task || ' ' || m.done, ', ' order by m.task), 'keys 1, promote 1, reap 0',
+select is(string_agg(m.task || ' ' || m.done, ', ' order by m.task),
+    'keys 1, promote 1, reap 0, tally 0',
     'every ten seconds keys whose window ended are given back') from batchq.maintain() m;
 select is((select count(*) from batchq.dedupe), 0::bigint, 'F025 F095 and gone');
 select is((select done from batchq.upkeep where task = 'reap'), 1::bigint,
     'what was done is summed up');
 select t.pass('10 min') \g /dev/null
-select is(string_agg(m.task, ', ' order by m.task), 'floors, keys, lanes, promote, reap, workers', 'all come round') from batchq.maintain() m;
+select is(string_agg(m.task, ', ' order by m.task), 'floors, keys, lanes, promote, reap, tally, workers', 'all come round') from batchq.maintain() m;
 
 -- bounded steps
 select batchq.enqueue_many((select jsonb_agg('{"kind": "k", "queue": "big", "delay": 1}'::jsonb)
@@ -94,12 +96,12 @@ select t.pass('3 days') \g /dev/null
 set local role batchq_operator;
 select count(*) as done from batchq.maintain() \gset
 reset role;
-select is(:done, 6, 'F078 the role batchq_operator may call it, inside a transaction');
+select is(:done, 7, 'F078 the role batchq_operator may call it, inside a transaction');
 select t.pass('1 day') \g /dev/null
 set local role batchq_worker;
 select count(*) as done from batchq.maintain() \gset
 reset role;
-select is(:done, 6, 'F078 so may batchq_worker');
+select is(:done, 7, 'F078 so may batchq_worker');
 select throws_ok(format('set local role %I; select batchq.maintain()', r), '42501', null,
     format('D-7 %s may not', r)) from unnest(array['batchq_producer', 'batchq_monitor']) r;
 
