@@ -24,7 +24,8 @@ begin
                   from batchq.error e
                   where e.job_id = j.id
                   order by e.lease_id desc
-                  limit 100) e)
+                  limit 100) e),
+           j.group_key
     into v_job
     from batchq.jobs j
     where j.id = get_job.job_id;

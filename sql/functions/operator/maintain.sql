@@ -36,6 +36,8 @@ begin
             when 'keys' then batchq._drop_keys(1000)
             when 'floors' then batchq._check_floors()
             when 'lanes' then batchq._drop_lanes()
+            when 'limits' then batchq._check_permits()
+            when 'groups' then batchq._check_groups()
             when 'workers' then batchq._drop_workers(1000) + batchq._drop_tokens(1000)
         end;
         update batchq.upkeep u
