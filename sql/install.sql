@@ -53,6 +53,7 @@ select not exists (select from batchq.migration where migration = 5) as pending_
 \ir functions/private/_backoff_wait.sql
 \ir functions/private/_block.sql
 \ir functions/private/_block_new.sql
+\ir functions/private/_block_one.sql
 \ir functions/private/_bring.sql
 \ir functions/private/_cancel_found.sql
 \ir functions/private/_cancellable.sql
@@ -83,13 +84,13 @@ select not exists (select from batchq.migration where migration = 5) as pending_
 \ir functions/private/_give_permits.sql
 \ir functions/private/_hard_floor.sql
 \ir functions/private/_is_called.sql
-\ir functions/private/_is_grouped.sql
 \ir functions/private/_is_paced.sql
 \ir functions/private/_kept_ties.sql
 \ir functions/private/_lease_limited.sql
 \ir functions/private/_next_chance.sql
 \ir functions/private/_pay_slots.sql
 \ir functions/private/_queue_full.sql
+\ir functions/private/_rank.sql
 \ir functions/private/_ready_depth.sql
 \ir functions/private/_rooms.sql
 \ir functions/private/_run_at.sql

@@ -54,14 +54,17 @@ comment on type batchq.group_room is
 
 create type batchq.group_turn as (
     group_key text,
-    admitted integer,
-    seated integer,
+    generation bigint,
     low_pos bigint,
     low_rank smallint,
+    seated integer,
+    started integer,
+    admitted integer,
     again_in interval
 );
 comment on type batchq.group_turn is
-    'What a turn did to a group. again_in: it is to be looked at again then.';
+    'The state of a group after its turn, and how many jobs became ready. again_in: it is to be'
+    ' looked at again then.';
 
 create type batchq.group_seats as (group_key text, taken integer, believed integer);
 comment on type batchq.group_seats is

@@ -18,6 +18,7 @@ set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_hashjoin = off
 set enable_mergejoin = off
 as $_admit$
 declare
@@ -36,15 +37,19 @@ begin
     v_turns := array(select t from batchq._take_turns(_admit.queue, v_rooms) t);
     insert into batchq.group_state (low_pos, low_rank, seated, started, written_at, queue,
                                     group_key)
-    select t.low_pos, t.low_rank, r.seated + t.seated,
-           r.started + case when r.paced then t.admitted else 0 end, batchq._now(), _admit.queue,
-           r.group_key
-    from unnest(v_rooms) r
-    join unnest(v_turns) t on t.group_key = r.group_key;
-    delete from batchq.group_state s
-    using unnest(v_rooms) r
-    where s.queue = _admit.queue and s.group_key = r.group_key collate "C"
-      and s.generation = r.generation;
+    select t.low_pos, t.low_rank, t.seated, t.started, batchq._now(), _admit.queue, t.group_key
+    from unnest(v_turns) t;
+    with old as materialized (
+        select m.place
+        from unnest(v_turns) t
+        cross join lateral (
+            select s.ctid as place
+            from batchq.group_state s
+            where s.queue = _admit.queue and s.group_key = t.group_key collate "C"
+              and s.generation = t.generation
+            limit 1) m
+    )
+    delete from batchq.group_state s using old o where s.ctid = o.place;
     insert into batchq.call (due_at, queue, group_key)
     select batchq._now() + t.again_in, _admit.queue, t.group_key
     from unnest(v_turns) t

@@ -17,7 +17,7 @@ begin
             return batchq._promote(_bring.queue, _bring.from_place, 1000);
         end if;
     elsif batchq._is_called(_bring.queue, _bring.from_place, _bring.at) then
-        return batchq._admit(_bring.queue, _bring.from_place, 2000);
+        return batchq._admit(_bring.queue, _bring.from_place, 500);
     end if;
     return 0;
 end

@@ -32,8 +32,12 @@ begin
                q.group_rate as starts, q.group_rate is not null as paced
         from unnest(_rooms.calls) c
         left join batchq.queue q on q.queue = _rooms.queue
-        left join batchq.group_setting g
-          on g.queue = _rooms.queue and g.group_key = c.group_key collate "C"
+        left join lateral (
+            select o.group_limit, o.weight
+            from batchq.group_setting o
+            where o.queue = _rooms.queue and o.group_key = c.group_key collate "C"
+            limit 1
+        ) g on true
         left join lateral (
             select t.generation, t.low_rank, t.low_pos, t.seated, t.started
             from batchq.group_state t

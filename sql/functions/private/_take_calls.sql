@@ -19,24 +19,22 @@ as $_take_calls$
 begin
     return query
     with due as materialized (
-        select c.ctid, c.group_key
-        from batchq.call c
-        where c.queue = _take_calls.queue
-          and c.due_at >= batchq._instant(_take_calls.from_place) and c.due_at <= batchq._now()
-        order by c.due_at, c.call_id
-        limit _take_calls.n
-        for update skip locked
-    ),
-    locked as materialized (
-        select g.group_key
-        from (select distinct d.group_key from due d) g
-        where pg_try_advisory_xact_lock(
-            1651572531, hashtext((_take_calls.queue || e'\x01' || g.group_key) collate "C"))
+        select c.ctid,
+               pg_try_advisory_xact_lock(1651572531, hashtext(
+                   (_take_calls.queue || e'\x01' || c.group_key) collate "C")) as got
+        from (
+            select c.ctid, c.group_key
+            from batchq.call c
+            where c.queue = _take_calls.queue
+              and c.due_at >= batchq._instant(_take_calls.from_place)
+              and c.due_at <= batchq._now()
+            order by c.due_at, c.call_id
+            limit _take_calls.n
+            for update skip locked
+        ) c
     ),
     gone as (
-        delete from batchq.call c
-        using due d, locked l
-        where c.ctid = d.ctid and l.group_key = d.group_key
+        delete from batchq.call c using due d where d.got and c.ctid = d.ctid
         returning c.*
     )
     select g.group_key::text, sum(g.seats)::integer, sum(g.starts)::integer,

@@ -41,6 +41,7 @@ declare
     v_run_at timestamptz;
     v_holder bigint;
     v_ties smallint := 0::smallint;
+    v_rank smallint;
 begin
     if not batchq._job_fits(kind, payload, queue, priority) then
         perform batchq._refuse_job(kind, payload, queue, priority);
@@ -70,8 +71,9 @@ begin
         end if;
         v_ties := 1;
     end if;
-    if group_key is not null and batchq._is_grouped(queue) then
-        v_ties := v_ties | 4::smallint;
+    if group_key is not null then
+        v_rank := batchq._rank(queue, priority);
+        v_ties := v_ties | case when v_rank is null then 0::smallint else 4::smallint end;
     end if;
     insert into batchq.job (id, created_at, run_at, segment, priority, max_attempts, queue, kind,
                             timeout, dedupe_key, backoff, backoff_base, backoff_factor,
@@ -91,8 +93,7 @@ begin
                 enqueue.queue);
         perform batchq._add_line(queue, 'scheduled', 0::smallint);
     elsif v_ties & 4 <> 0 then
-        perform batchq._block(array[
-            row(v_job_id, v_segment, 0, v_ties, queue)::batchq.pending_job], true);
+        perform batchq._block_one(v_job_id, v_segment, priority, v_ties, queue, group_key, v_rank);
     else
         insert into batchq.ready (pos, job_id, segment, priority, attempt, ties, queue)
         values (v_job_id, v_job_id, v_segment, enqueue.priority, 0, v_ties, enqueue.queue);
