@@ -181,19 +181,23 @@ alter table batchq.floor add constraint line_is_known
 
 insert into batchq.upkeep (task, every) values ('limits', '5 s'), ('groups', '30 s');
 
-do $storage$
-declare
-    v_name text;
-begin
-    foreach v_name in array array['permit', 'blocked', 'call', 'group_state'] loop
-        execute format(
-            'alter table batchq.%I set (autovacuum_vacuum_scale_factor = 0.01,'
-            ' autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,'
-            ' autovacuum_vacuum_insert_scale_factor = 0.2, vacuum_index_cleanup = on,'
-            ' vacuum_truncate = off)', v_name);
-    end loop;
-end
-$storage$;
+-- Small and busy, like ready: see 0001.
+alter table batchq.permit set (
+    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2,
+    vacuum_index_cleanup = on, vacuum_truncate = off);
+alter table batchq.blocked set (
+    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2,
+    vacuum_index_cleanup = on, vacuum_truncate = off);
+alter table batchq.call set (
+    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2,
+    vacuum_index_cleanup = on, vacuum_truncate = off);
+alter table batchq.group_state set (
+    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2,
+    vacuum_index_cleanup = on, vacuum_truncate = off);
 
 alter type batchq.job_spec add attribute group_key text;
 alter type batchq.job_record add attribute group_key text;

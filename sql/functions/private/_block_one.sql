@@ -4,7 +4,7 @@ create or replace function batchq._block_one(
     job_id bigint,
     segment smallint,
     priority integer,
-    ties smallint,
+    ties integer,
     queue text,
     group_key text,
     rank smallint

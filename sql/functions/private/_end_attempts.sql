@@ -36,15 +36,12 @@ begin
     ),
     judged as materialized (
         select g.job_id, g.lease_id, g.leased_at, g.segment, g.priority, g.attempt, g.ties,
-               case when v.state <> 'scheduled' then 0
-                    when g.ties = 0 then 0
-                    else batchq._kept_ties(g.ties, g.queue) end as kept,
+               case when v.state = 'scheduled' and g.ties <> 0
+                    then batchq._kept_ties(g.ties, g.queue) else 0 end as kept,
                g.queue, g.worker, g.error, g.cancel_reason, v.state,
-               case when v.state = 'scheduled'
-                    then v_now + case when g.retry_in is null
-                                      then batchq._backoff_wait(g.attempt, j, q)
-                                      else greatest(batchq._exact(g.retry_in), '0') end
-               end as run_at
+               case when v.state <> 'scheduled' then null
+                    when g.retry_in is null then v_now + batchq._backoff_wait(g.attempt, j, q)
+                    else v_now + greatest(batchq._exact(g.retry_in), '0') end as run_at
         from gone g
         join batchq.job j on j.id = g.job_id and j.segment = g.segment
         left join batchq.queue q on q.queue = g.queue

@@ -12,7 +12,8 @@ set enable_bitmapscan = off
 as $_rank$
 begin
     return (
-        select case when q.group_limit = 1 then 0 else -greatest(_rank.priority, -32767) end
+        select case when q.group_limit = 1 then 0
+                    else -greatest(_rank.priority, -32767) end::smallint
         from batchq.queue q
         where q.queue = _rank.queue and q.grouped);
 end

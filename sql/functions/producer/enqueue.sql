@@ -40,7 +40,7 @@ declare
     v_segment smallint;
     v_run_at timestamptz;
     v_holder bigint;
-    v_ties smallint := 0::smallint;
+    v_ties integer;
     v_rank smallint;
 begin
     if not batchq._job_fits(kind, payload, queue, priority) then
@@ -69,12 +69,9 @@ begin
             end if;
             return v_holder;
         end if;
-        v_ties := 1;
     end if;
-    if group_key is not null then
-        v_rank := batchq._rank(queue, priority);
-        v_ties := v_ties | case when v_rank is null then 0::smallint else 4::smallint end;
-    end if;
+    v_rank := case when group_key is not null then batchq._rank(queue, priority) end;
+    v_ties := (dedupe_key is not null)::integer + case when v_rank is null then 0 else 4 end;
     insert into batchq.job (id, created_at, run_at, segment, priority, max_attempts, queue, kind,
                             timeout, dedupe_key, backoff, backoff_base, backoff_factor,
                             backoff_cap, backoff_jitter, payload, headers, group_key)
@@ -87,12 +84,11 @@ begin
     from (select) one left join batchq.queue q on q.queue = enqueue.queue
     returning job.run_at into v_run_at;
     if v_run_at > v_now then
-        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, ties,
-                                      queue)
-        values (v_job_id, v_run_at, v_now, v_segment, enqueue.priority, 0, v_ties,
-                enqueue.queue);
+        insert into batchq.scheduled (
+            job_id, run_at, since, segment, priority, attempt, ties, queue)
+        values (v_job_id, v_run_at, v_now, v_segment, enqueue.priority, 0, v_ties, enqueue.queue);
         perform batchq._add_line(queue, 'scheduled', 0::smallint);
-    elsif v_ties & 4 <> 0 then
+    elsif v_rank is not null then
         perform batchq._block_one(v_job_id, v_segment, priority, v_ties, queue, group_key, v_rank);
     else
         insert into batchq.ready (pos, job_id, segment, priority, attempt, ties, queue)
