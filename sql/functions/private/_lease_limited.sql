@@ -3,8 +3,8 @@
  * seen, then as many jobs as there are permits; what is not used is put back. The statement that
  * moves the jobs is that of lease, with what a start means for limits; see there.
  *
- * A permit to start is put back for when the period is over, counted from a clock that is read
- * after leased_at was: so any two starts that used it are at least a period apart.
+ * leased_at is read here, after the rows were seen, so after whatever let them become ready. A
+ * permit to start comes back a period after it, so any two starts that used it are that far apart.
  */
 create or replace function batchq._lease_limited(
     queue text,
@@ -58,21 +58,22 @@ begin
     briefed as materialized (
         select m.*, nextval('batchq.lease_number') as lease_id, batchq._now() + batchq._exact(
                    coalesce(_lease_limited.lease_for, v_queue.lease_for, '60 s')) as till,
+               batchq._now() as leased_at,
                j.kind, j.payload, j.max_attempts, j.timeout, j.headers, j.group_key
         from moved m join batchq.job j on j.id = m.job_id and j.segment = m.segment
     ),
     held as (
         insert into batchq.leased (job_id, lease_id, lease_until, reap_at, leased_at, deadline,
                                    segment, priority, attempt, ties, queue, worker)
-        select b.job_id, b.lease_id, b.till, b.till, _lease_limited.at,
-               _lease_limited.at + batchq._exact(b.timeout), b.segment, _lease_limited.priority,
+        select b.job_id, b.lease_id, b.till, b.till, b.leased_at,
+               b.leased_at + batchq._exact(b.timeout), b.segment, _lease_limited.priority,
                b.attempt + 1, batchq._ties_of_start(b.ties, v_queue), _lease_limited.queue,
                _lease_limited.worker
         from briefed b
     ),
     called as (
         insert into batchq.call (due_at, queue, group_key, seats, starts)
-        select batchq._now() + c.wait, _lease_limited.queue, b.group_key, count(*) * c.seats,
+        select max(b.leased_at) + c.wait, _lease_limited.queue, b.group_key, count(*) * c.seats,
                count(*) * c.starts
         from briefed b
         cross join lateral (

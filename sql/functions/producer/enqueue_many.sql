@@ -16,6 +16,7 @@ set datestyle = 'ISO'
 set intervalstyle = 'postgres'
 set plan_cache_mode = force_generic_plan
 set jit = off
+set enable_seqscan = off
 as $enqueue_many$
 declare
     v_n integer := case jsonb_typeof(jobs) when 'array' then jsonb_array_length(jobs) end;
