@@ -6,6 +6,7 @@ BatchqError
 ├── JobNotFoundError       JQ003
 ├── LeaseLostError         JQ004  the job was taken back, or ended otherwise
 ├── WrongStateError        JQ005
+├── QueueFullError         JQ006  as many jobs wait as the queue may hold
 └── VersionMismatchError   JQ009  client and schema do not fit each other
 
 What a handler raises to say how its attempt ended: PermanentError, RetryIn, Snooze; and Cancelled,
@@ -45,6 +46,12 @@ class LeaseLostError(BatchqError):
 
 class WrongStateError(BatchqError):
     code = "JQ005"
+
+
+class QueueFullError(BatchqError):
+    """As many jobs wait in the queue as it may hold; try again later."""
+
+    code = "JQ006"
 
 
 class VersionMismatchError(BatchqError):
@@ -96,6 +103,7 @@ BY_CODE: dict[str, type[BatchqError]] = {
         JobNotFoundError,
         LeaseLostError,
         WrongStateError,
+        QueueFullError,
         VersionMismatchError,
     )
 }

@@ -27,7 +27,8 @@ begin
                 'maintain', 'reap']),
             ('batchq_operator', array[
                 'cancel_many', 'create_token', 'list_tokens', 'maintain', 'pause', 'purge',
-                'reap', 'redrive', 'resume', 'revoke_token', 'set_queue']),
+                'reap', 'redrive', 'resume', 'revoke_token', 'set_group',
+                'set_queue']),
             ('batchq_monitor', array['list_tokens'])
         ) as g(role_name, functions)
         join pg_roles r on r.rolname = g.role_name

@@ -24,6 +24,10 @@ select not exists (select from batchq.migration where migration = 4) as pending_
 \if :pending_0004
 \ir migrations/0004_counters.sql
 \endif
+select not exists (select from batchq.migration where migration = 5) as pending_0005 \gset
+\if :pending_0005
+\ir migrations/0005_flow.sql
+\endif
 select not exists (select from batchq.migration where migration = 6) as pending_0006 \gset
 \if :pending_0006
 \ir migrations/0006_reads.sql
@@ -47,6 +51,8 @@ select not exists (select from batchq.migration where migration = 6) as pending_
 \ir functions/private/_job_fits.sql
 \ir functions/private/_span_fits.sql
 \ir functions/private/_options_fit.sql
+\ir functions/private/_period.sql
+\ir functions/private/_ties_of_start.sql
 \ir functions/private/_fit_error.sql
 \ir functions/private/_backoff_bound.sql
 \ir functions/private/_chunk_size.sql
@@ -55,18 +61,26 @@ select not exists (select from batchq.migration where migration = 6) as pending_
 \ir functions/private/_add_counts.sql
 \ir functions/private/_add_lanes.sql
 \ir functions/private/_add_line.sql
+\ir functions/private/_admit.sql
 \ir functions/private/_backoff_wait.sql
+\ir functions/private/_block.sql
+\ir functions/private/_block_new.sql
+\ir functions/private/_block_one.sql
+\ir functions/private/_bring.sql
 \ir functions/private/_cancel_found.sql
 \ir functions/private/_cancellable.sql
 \ir functions/private/_check_beat.sql
 \ir functions/private/_check_cancel.sql
 \ir functions/private/_check_floors.sql
+\ir functions/private/_check_groups.sql
 \ir functions/private/_check_lease.sql
+\ir functions/private/_check_limits.sql
 \ir functions/private/_check_list.sql
 \ir functions/private/_check_lists.sql
 \ir functions/private/_check_names.sql
 \ir functions/private/_check_options.sql
 \ir functions/private/_check_queue_exists.sql
+\ir functions/private/_check_permits.sql
 \ir functions/private/_check_queues.sql
 \ir functions/private/_check_redrive.sql
 \ir functions/private/_check_token.sql
@@ -76,6 +90,31 @@ select not exists (select from batchq.migration where migration = 6) as pending_
 \ir functions/private/_claim_key.sql
 \ir functions/private/_claim_keys.sql
 \ir functions/private/_count_rows.sql
+\ir functions/private/_depth.sql
+\ir functions/private/_find_pending.sql
+\ir functions/private/_fit_depth.sql
+\ir functions/private/_fit_limits.sql
+\ir functions/private/_fit_permits.sql
+\ir functions/private/_give_back_room.sql
+\ir functions/private/_give_permits.sql
+\ir functions/private/_hard_floor.sql
+\ir functions/private/_is_called.sql
+\ir functions/private/_is_paced.sql
+\ir functions/private/_kept_ties.sql
+\ir functions/private/_lease_limited.sql
+\ir functions/private/_next_chance.sql
+\ir functions/private/_pay_slots.sql
+\ir functions/private/_queue_full.sql
+\ir functions/private/_rank.sql
+\ir functions/private/_ready_depth.sql
+\ir functions/private/_rooms.sql
+\ir functions/private/_run_at.sql
+\ir functions/private/_seats.sql
+\ir functions/private/_take_calls.sql
+\ir functions/private/_take_found.sql
+\ir functions/private/_take_permits.sql
+\ir functions/private/_take_room.sql
+\ir functions/private/_take_turns.sql
 \ir functions/private/_unseen_queues.sql
 \ir functions/private/_dead_letters.sql
 \ir functions/private/_discover.sql
@@ -177,7 +216,9 @@ select not exists (select from batchq.migration where migration = 6) as pending_
 \ir functions/operator/redrive.sql
 \ir functions/operator/resume.sql
 \ir functions/operator/revoke_token.sql
+\ir functions/operator/set_group.sql
 \ir functions/operator/set_queue.sql
+\ir functions/private/_untie.sql
 \ir functions/private/_write_jobs.sql
 \ir views/jobs.sql
 \ir functions/monitor/counters.sql

@@ -15,7 +15,8 @@ select j.id, j.kind as type, j.kind, j.payload, 'pending' as status, 'ready' as 
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
         order by e.lease_id desc limit 1) as last_error,
        null::jsonb as result, null::timestamptz as started_at, null::timestamptz as finished_at,
-       j.timeout, j.headers, null::jsonb as progress, null::timestamptz as cancel_requested_at
+       j.timeout, j.headers, null::jsonb as progress, null::timestamptz as cancel_requested_at,
+       j.group_key
 from batchq.ready r
 join batchq.job j
   on j.id = r.pos and j.segment = r.segment and j.queue = r.queue and j.priority = r.priority
@@ -27,7 +28,8 @@ select j.id, j.kind, j.kind, j.payload, 'pending', 'ready', j.queue,
        coalesce(r.ready_at, j.created_at), null, null,
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
         order by e.lease_id desc limit 1),
-       null, null, null, j.timeout, j.headers, null, null
+       null, null, null, j.timeout, j.headers, null, null,
+       j.group_key
 from batchq.ready r join batchq.job j on j.id = r.job_id and j.segment = r.segment
 where r.pos <> r.job_id
 union all
@@ -36,8 +38,18 @@ select j.id, j.kind, j.kind, j.payload, 'pending', 'scheduled', j.queue,
        s.run_at, s.run_at, j.created_at, s.since, null, null,
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
         order by e.lease_id desc limit 1),
-       null, null, null, j.timeout, j.headers, null, null
+       null, null, null, j.timeout, j.headers, null, null,
+       j.group_key
 from batchq.scheduled s join batchq.job j on j.id = s.job_id and j.segment = s.segment
+union all
+select j.id, j.kind, j.kind, j.payload, 'pending', 'blocked', j.queue,
+       j.priority::integer, b.attempt::integer, j.max_attempts::integer, j.dedupe_key,
+       j.run_at, j.run_at, j.created_at, b.since, null, null,
+       (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
+        order by e.lease_id desc limit 1),
+       null, null, null, j.timeout, j.headers, null, null,
+       j.group_key
+from batchq.blocked b join batchq.job j on j.id = b.job_id and j.segment = b.segment
 union all
 select j.id, j.kind, j.kind, j.payload, 'running', 'leased', j.queue,
        j.priority::integer, l.attempt::integer, j.max_attempts::integer, j.dedupe_key,
@@ -45,7 +57,8 @@ select j.id, j.kind, j.kind, j.payload, 'running', 'leased', j.queue,
        l.lease_until,
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
         order by e.lease_id desc limit 1),
-       null, l.leased_at, null, j.timeout, j.headers, l.progress, l.cancel_requested_at
+       null, l.leased_at, null, j.timeout, j.headers, l.progress, l.cancel_requested_at,
+       j.group_key
 from batchq.leased l join batchq.job j on j.id = l.job_id and j.segment = l.segment
 union all
 select j.id, j.kind, j.kind, j.payload, 'failed', 'failed', j.queue,
@@ -53,7 +66,8 @@ select j.id, j.kind, j.kind, j.payload, 'failed', 'failed', j.queue,
        j.run_at, j.run_at, j.created_at, d.failed_at, null, null,
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
         order by e.lease_id desc limit 1),
-       null, null, d.failed_at, j.timeout, j.headers, null, null
+       null, null, d.failed_at, j.timeout, j.headers, null, null,
+       j.group_key
 from batchq.dead d join batchq.job j on j.id = d.job_id and j.segment = d.segment
 union all
 select j.id, j.kind, j.kind, j.payload, o.state, o.state, j.queue,
@@ -61,7 +75,8 @@ select j.id, j.kind, j.kind, j.payload, o.state, o.state, j.queue,
        j.run_at, j.run_at, j.created_at, o.finished_at, null, null,
        coalesce((select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
                  order by e.lease_id desc limit 1), o.reason),
-       o.result, o.leased_at, o.finished_at, j.timeout, j.headers, null, null
+       o.result, o.leased_at, o.finished_at, j.timeout, j.headers, null, null,
+       j.group_key
 from batchq.outcome o join batchq.job j on j.id = o.job_id and j.segment = o.segment;
 
 comment on view batchq.jobs is

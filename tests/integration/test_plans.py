@@ -186,19 +186,19 @@ def fill(conn: Connection) -> None:
                    case when g between 1 and 1000 then 'k' || g end, '{{}}'
             from generate_series(1, 920000) g;
             select setval('batchq.position', 920000), setval('batchq.lease_number', 50000);
-            insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue)
-            select g, g, 0, 0, 0, g <= 1000, 'default' from generate_series(1, {ready}) g;
+            insert into batchq.ready (pos, job_id, segment, priority, attempt, ties, queue)
+            select g, g, 0, 0, 0, (g <= 1000)::integer, 'default' from generate_series(1, {ready}) g;
             update batchq.ready set pos = pos + 1000000 where pos = 400000;
             insert into batchq.dedupe (queue, dedupe_key, job_id, segment)
             select 'default', 'k' || g, g, 0 from generate_series(1, 1000) g;
-            insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
+            insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, ties,
                                           queue)
             select g, case when g <= 400100 then now() else now() + interval '1 day' end, now(), 0,
-                   9, 1, false, case when g <= 400100 then 'due' else 'default' end
+                   9, 1, 0, case when g <= 400100 then 'due' else 'default' end
             from generate_series(400001, 800000) g;
             insert into batchq.leased (job_id, lease_id, lease_until, reap_at, leased_at, segment,
-                                       priority, attempt, keyed, queue)
-            select 800000 + g, g, e.at, e.at, now(), 0, 0, 1, false, 'default'
+                                       priority, attempt, ties, queue)
+            select 800000 + g, g, e.at, e.at, now(), 0, 0, 1, 0, 'default'
             from generate_series(1, 50000) g
             cross join lateral (
                 select case when g > 49000 then now() else now() + interval '1 day' end as at) e;

@@ -14,6 +14,7 @@ begin
         ('JQ003', 'job_not_found', 404, 'no job of this id exists'),
         ('JQ004', 'lease_lost', 409, 'the lease was taken back, or the job ended otherwise'),
         ('JQ005', 'wrong_state', 409, 'the job''s state does not allow this'),
+        ('JQ006', 'queue_full', 429, 'as many jobs wait in the queue as it may hold'),
         ('JQ009', 'version_mismatch', 503, 'client and schema do not fit each other');
 end
 $errors$;

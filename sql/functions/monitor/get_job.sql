@@ -27,7 +27,8 @@ begin
                   from batchq.error e
                   where e.job_id = j.id and e.segment = j.segment
                   order by e.lease_id desc
-                  limit 100) e)
+                  limit 100) e),
+           j.group_key
     into v_job
     from batchq.job j
     cross join lateral batchq._place_of(j.id, j.segment, j.queue, j.priority, j.created_at,

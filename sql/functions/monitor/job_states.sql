@@ -25,7 +25,7 @@ begin
     perform batchq._check_list(job_ids);
     return query
     select j.id, j.queue::text, s.state,
-           case when s.state in ('ready', 'scheduled') then 'pending'
+           case when s.state in ('ready', 'scheduled', 'blocked') then 'pending'
                 when s.state = 'leased' then 'running'
                 else s.state end
     from (select distinct u.id from unnest(job_states.job_ids) u(id)) i
@@ -42,6 +42,7 @@ begin
             when exists (select from batchq.scheduled c where c.job_id = j.id) then 'scheduled'
             when exists (select from batchq.leased l where l.job_id = j.id) then 'leased'
             when exists (select from batchq.dead d where d.job_id = j.id) then 'failed'
+            when exists (select from batchq.blocked b where b.job_id = j.id) then 'blocked'
             else (select o.state from batchq.outcome o
                   where o.job_id = j.id and o.segment = j.segment) end as state) s
     where s.state is not null

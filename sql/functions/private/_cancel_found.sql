@@ -1,7 +1,6 @@
 /*
- * Cancel jobs where they were found: pending ones leave, running ones are asked to stop. A row is
- * locked by its place, and is the job's own still or is left alone; so are rows that others have
- * locked. The lock of a running job is the one that assert_lease's lets through. Returns those
+ * Cancel jobs where they were found: pending ones leave, running ones are asked to stop. What others
+ * have locked is left alone. The lock of a running job is the one that assert_lease's lets through. Returns those
  * that were cancelled or asked.
  */
 create or replace function batchq._cancel_found(jobs batchq.found_job[], reason text)
@@ -19,23 +18,10 @@ as $_cancel_found$
 declare
     v_now constant timestamptz := batchq._now();
     v_taken batchq.found_job[];
-    v_keyed bigint[];
+    v_ties batchq.tie[];
 begin
-    with unready as materialized (
-        select m.place
-        from unnest(_cancel_found.jobs) f
-        cross join lateral (
-            select r.ctid as place from batchq.ready r
-            where f.state = 'ready' and r.ctid = f.place and r.job_id = f.job_id
-            limit 1 for update skip locked) m
-    ),
-    unscheduled as materialized (
-        select m.place
-        from unnest(_cancel_found.jobs) f
-        cross join lateral (
-            select s.ctid as place from batchq.scheduled s
-            where f.state = 'scheduled' and s.ctid = f.place and s.job_id = f.job_id
-            limit 1 for update skip locked) m
+    with gone as materialized (
+        select p.* from batchq._take_found(_cancel_found.jobs) p
     ),
     running as materialized (
         select m.place
@@ -44,17 +30,6 @@ begin
             select l.ctid as place from batchq.leased l
             where f.state = 'leased' and l.ctid = f.place and l.job_id = f.job_id
             limit 1 for no key update skip locked) m
-    ),
-    left_ready as (
-        delete from batchq.ready r using unready u where r.ctid = u.place
-        returning r.job_id, r.segment, r.attempt, r.keyed
-    ),
-    left_scheduled as (
-        delete from batchq.scheduled s using unscheduled u where s.ctid = u.place
-        returning s.job_id, s.segment, s.attempt, s.keyed
-    ),
-    gone as materialized (
-        select r.* from left_ready r union all select s.* from left_scheduled s
     ),
     noted as (
         insert into batchq.outcome (job_id, finished_at, segment, attempt, state, reason)
@@ -68,16 +43,17 @@ begin
         returning l.job_id
     ),
     taken as (
-        select g.job_id, 'cancelled' as state, g.keyed from gone g
+        select g.job_id, 'cancelled' as state, g.segment, g.ties, g.queue from gone g
         union all
-        select a.job_id, 'leased', false from asked a
+        select a.job_id, 'leased', null, 0, null from asked a
     )
     select array_agg(row(t.job_id, t.state, null)::batchq.found_job),
-           array_agg(t.job_id) filter (where t.keyed)
-    into v_taken, v_keyed
+           array_agg(row(t.job_id, t.segment, t.ties, t.queue)::batchq.tie)
+               filter (where t.ties <> 0)
+    into v_taken, v_ties
     from taken t;
-    if v_keyed is not null then
-        perform batchq._release_keys(v_keyed);
+    if v_ties is not null then
+        perform batchq._untie(v_ties);
     end if;
     return query select t.* from unnest(v_taken) t;
 end

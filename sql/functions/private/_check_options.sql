@@ -15,6 +15,7 @@ create or replace function batchq._check_options(
     backoff_cap interval,
     backoff_jitter text,
     headers jsonb,
+    group_key text,
     place text default ''
 )
 returns void
@@ -29,7 +30,8 @@ declare
 begin
     if batchq._options_fit(run_at, delay, max_attempts, timeout, dedupe_key, dedupe_scope,
                            dedupe_for, on_duplicate, backoff, backoff_base, backoff_factor,
-                           backoff_cap, backoff_jitter, headers)
+                           backoff_cap, backoff_jitter, headers,
+                           group_key)
     then
         return;
     end if;
@@ -66,6 +68,8 @@ begin
          backoff_cap is null or batchq._span_fits(backoff_cap, '0', '365 days')),
         ('backoff_jitter', backoff_jitter, 'give full or none',
          backoff_jitter is null or backoff_jitter in ('full', 'none')),
+        ('group_key', left(group_key, 40), 'give 1 to 255 characters',
+         group_key is null or char_length(group_key) between 1 and 255),
         ('headers', left(headers::text, 40), 'give a JSON object of at most 64 KiB',
          headers is null
          or (jsonb_typeof(headers) = 'object' and batchq._size(headers) <= 65536))

@@ -43,7 +43,7 @@ begin
             return v_hold.job_id;
         end if;
         v_state := batchq._live_state(v_hold.job_id, v_hold.segment);
-        if v_state in ('ready', 'scheduled')
+        if v_state in ('ready', 'scheduled', 'blocked')
            or (v_state = 'leased' and _claim_key.scope = 'unfinished')
         then
             return v_hold.job_id;

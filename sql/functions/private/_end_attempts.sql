@@ -24,7 +24,7 @@ as $_end_attempts$
 declare
     v_now constant timestamptz := batchq._now();
     v_ended batchq.ended_attempt[];
-    v_over bigint[];
+    v_ties batchq.tie[];
     v_queue text;
 begin
     with gone as (
@@ -35,13 +35,13 @@ begin
         returning l.*, a.error, a.permanent, a.retry_in
     ),
     judged as materialized (
-        select g.job_id, g.lease_id, g.leased_at, g.segment, g.priority, g.attempt, g.keyed,
+        select g.job_id, g.lease_id, g.leased_at, g.segment, g.priority, g.attempt, g.ties,
+               case when v.state = 'scheduled' and g.ties <> 0
+                    then batchq._kept_ties(g.ties, g.queue) else 0 end as kept,
                g.queue, g.worker, g.error, g.cancel_reason, v.state,
-               case when v.state = 'scheduled'
-                    then v_now + case when g.retry_in is null
-                                      then batchq._backoff_wait(g.attempt, j, q)
-                                      else greatest(batchq._exact(g.retry_in), '0') end
-               end as run_at
+               case when v.state <> 'scheduled' then null
+                    when g.retry_in is null then v_now + batchq._backoff_wait(g.attempt, j, q)
+                    else v_now + greatest(batchq._exact(g.retry_in), '0') end as run_at
         from gone g
         join batchq.job j on j.id = g.job_id and j.segment = g.segment
         left join batchq.queue q on q.queue = g.queue
@@ -59,9 +59,9 @@ begin
         from judged d
     ),
     retried as (
-        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
+        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, ties,
                                       queue)
-        select d.job_id, d.run_at, v_now, d.segment, d.priority, d.attempt, d.keyed, d.queue
+        select d.job_id, d.run_at, v_now, d.segment, d.priority, d.attempt, d.kept, d.queue
         from judged d where d.state = 'scheduled'
     ),
     buried as (
@@ -77,11 +77,12 @@ begin
         from judged d where d.state = 'cancelled'
     )
     select array_agg(row(d.job_id, d.queue, d.state)::batchq.ended_attempt),
-           array_agg(d.job_id) filter (where d.keyed and d.state <> 'scheduled')
-    into v_ended, v_over
+           array_agg(row(d.job_id, d.segment, d.ties & ~d.kept, d.queue)::batchq.tie)
+               filter (where d.ties & ~d.kept <> 0)
+    into v_ended, v_ties
     from judged d;
-    if v_over is not null then
-        perform batchq._release_keys(v_over);
+    if v_ties is not null then
+        perform batchq._untie(v_ties);
     end if;
     for v_queue in
         select distinct e.queue from unnest(v_ended) e where e.state = 'scheduled' order by e.queue

@@ -18,29 +18,37 @@ as $_hand_back$
 declare
     v_now constant timestamptz := batchq._now();
     v_ended batchq.ended_attempt[];
-    v_over bigint[];
+    v_ties batchq.tie[];
     v_queue record;
 begin
     perform pg_current_xact_id();
-    with gone as materialized (
+    with taken as materialized (
         delete from batchq.leased l
         using unnest(_hand_back.leases, _hand_back.delays) as a(lease, delay)
         where l.ctid = a.lease
         returning l.*, a.delay,
             case when l.cancel_requested_at is not null then 'cancelled'
-                 when a.delay > '0' then 'scheduled' else 'ready' end as state
+                 when a.delay > '0' or (l.ties & 4 <> 0 and batchq._is_paced(l.queue))
+                 then 'scheduled' else 'ready' end as state
+    ),
+    gone as materialized (
+        select t.*,
+               case when t.ties = 0 or t.state = 'cancelled' then 0
+                    when t.state = 'ready' then t.ties & ~2
+                    else batchq._kept_ties(t.ties, t.queue) end as kept
+        from taken t
     ),
     readied as (
-        insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, keyed, queue)
+        insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, ties, queue)
         select batchq._next_place(), g.job_id, v_now, g.segment, g.priority, g.attempt - 1,
-               g.keyed, g.queue
+               g.kept, g.queue
         from gone g where g.state = 'ready'
     ),
     delayed as (
-        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
+        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, ties,
                                       queue)
-        select g.job_id, v_now + batchq._exact(g.delay), v_now, g.segment, g.priority,
-               g.attempt - 1, g.keyed, g.queue
+        select g.job_id, v_now + coalesce(greatest(batchq._exact(g.delay), '0'), '0'), v_now,
+               g.segment, g.priority, g.attempt - 1, g.kept, g.queue
         from gone g where g.state = 'scheduled'
     ),
     cancelled as (
@@ -51,11 +59,12 @@ begin
         from gone g where g.state = 'cancelled'
     )
     select array_agg(row(g.job_id, g.queue, g.state)::batchq.ended_attempt),
-           array_agg(g.job_id) filter (where g.keyed and g.state = 'cancelled')
-    into v_ended, v_over
+           array_agg(row(g.job_id, g.segment, g.ties & ~g.kept, g.queue)::batchq.tie)
+               filter (where g.ties & ~g.kept <> 0)
+    into v_ended, v_ties
     from gone g;
-    if v_over is not null then
-        perform batchq._release_keys(v_over);
+    if v_ties is not null then
+        perform batchq._untie(v_ties);
     end if;
     for v_queue in
         select e.queue, bool_or(e.state = 'scheduled') as delayed

@@ -9,7 +9,7 @@ as $_head$
 declare
     v_head bigint;
 begin
-    if _head.line <> 'ready' then
+    if _head.line not in ('ready', 'cap') then
         return batchq._micros(_head.at) - 1000000;
     end if;
     select s.last_value into v_head from batchq.position s;

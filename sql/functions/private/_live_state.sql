@@ -1,5 +1,5 @@
 /*
- * Where a job is that is not over: 'ready', 'scheduled', 'leased', or null if none of them. A
+ * Where a job is that is not over: 'ready', 'scheduled', 'leased', 'blocked', or null if none of them. A
  * fresh job is found through its lane, as its place is its id.
  */
 create or replace function batchq._live_state(job_id bigint, segment smallint)
@@ -27,6 +27,8 @@ begin
             select from batchq.scheduled s where s.job_id = _live_state.job_id) then 'scheduled'
         when exists (
             select from batchq.leased l where l.job_id = _live_state.job_id) then 'leased'
+        when exists (
+            select from batchq.blocked b where b.job_id = _live_state.job_id) then 'blocked'
     end;
 end
 $_live_state$;

@@ -42,6 +42,21 @@ begin
               and l.reap_at < batchq._instant(_lowest.head)
             order by l.reap_at
             limit 1;
+        when 'round' then
+            select batchq._micros(c.due_at) into v_place
+            from batchq.call c
+            where c.queue = _lowest.queue
+              and c.due_at >= batchq._instant(_lowest.from_place)
+              and c.due_at < batchq._instant(_lowest.head)
+            order by c.due_at
+            limit 1;
+        when 'cap', 'rate' then
+            select p.place into v_place
+            from batchq.permit p
+            where p.queue = _lowest.queue and p.line = _lowest.line
+              and p.place >= _lowest.from_place and p.place < _lowest.head
+            order by p.place
+            limit 1;
     end case;
     return v_place;
 end

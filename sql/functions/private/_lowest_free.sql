@@ -55,6 +55,23 @@ begin
               and batchq._is_free(l.xmax::text::bigint, v_own, v_busy, v_next)
             order by l.reap_at
             limit 1;
+        when 'round' then
+            select batchq._micros(c.due_at) into v_place
+            from batchq.call c
+            where c.queue = _lowest_free.queue
+              and c.due_at >= batchq._instant(_lowest_free.from_place)
+              and c.due_at < batchq._instant(_lowest_free.head)
+              and batchq._is_free(c.xmax::text::bigint, v_own, v_busy, v_next)
+            order by c.due_at
+            limit 1;
+        when 'cap', 'rate' then
+            select p.place into v_place
+            from batchq.permit p
+            where p.queue = _lowest_free.queue and p.line = _lowest_free.line
+              and p.place >= _lowest_free.from_place and p.place < _lowest_free.head
+              and batchq._is_free(p.xmax::text::bigint, v_own, v_busy, v_next)
+            order by p.place
+            limit 1;
     end case;
     return v_place;
 end

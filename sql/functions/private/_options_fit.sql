@@ -13,7 +13,8 @@ create or replace function batchq._options_fit(
     backoff_factor double precision,
     backoff_cap interval,
     backoff_jitter text,
-    headers jsonb
+    headers jsonb,
+    group_key text
 )
 returns boolean
 language sql
@@ -33,6 +34,7 @@ return coalesce(
     and (backoff_factor is null or backoff_factor between 1 and 100)
     and (backoff_cap is null or batchq._span_fits(backoff_cap, '0', '365 days'))
     and (backoff_jitter is null or backoff_jitter in ('full', 'none'))
+    and (group_key is null or char_length(group_key) between 1 and 255)
     and (headers is null
          or (jsonb_typeof(headers) = 'object' and batchq._size(headers) <= 65536)),
     false);

@@ -39,7 +39,7 @@ begin
         v_spec.run_at, v_spec.delay, v_spec.max_attempts, v_spec.timeout, v_spec.dedupe_key,
         v_spec.dedupe_scope, v_spec.dedupe_for, v_spec.on_duplicate, v_spec.backoff,
         v_spec.backoff_base, v_spec.backoff_factor, v_spec.backoff_cap, v_spec.backoff_jitter,
-        v_spec.headers, v_place);
+        v_spec.headers, v_spec.group_key, v_place);
     return false;
 end
 $_refuse_item$;

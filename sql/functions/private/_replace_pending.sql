@@ -25,29 +25,22 @@ as $_replace_pending$
 declare
     v_now constant timestamptz := batchq._now();
     v_job record;
-    v_ready tid;
-    v_scheduled tid;
+    v_found batchq.found_job;
+    v_gone batchq.pending_job;
 begin
     perform pg_current_xact_id();
-    select j.segment, j.queue, j.priority into v_job
+    select j.segment, j.priority into v_job
     from batchq.job j
     where j.id = _replace_pending.job_id;
-    select r.ctid into v_ready
-    from batchq.ready r
-    where r.queue = v_job.queue and r.priority = v_job.priority
-      and r.pos = _replace_pending.job_id
-    for update skip locked;
-    if not found then
-        select r.ctid into v_ready
-        from batchq.ready r
-        where r.job_id = _replace_pending.job_id and r.pos <> r.job_id
-        for update skip locked;
+    v_found := batchq._find_pending(_replace_pending.job_id);
+    if _replace_pending.run_at <= v_now and v_found.state = 'ready' then
+        update batchq.ready r set ready_at = v_now where r.ctid = v_found.place;
+    elsif _replace_pending.run_at <= v_now and v_found.state = 'blocked' then
+        update batchq.blocked b set since = v_now where b.ctid = v_found.place;
+    else
+        select t.* into v_gone from batchq._take_found(array[v_found]) t;
     end if;
-    select s.ctid into v_scheduled
-    from batchq.scheduled s
-    where s.job_id = _replace_pending.job_id
-    for update skip locked;
-    if v_ready is null and v_scheduled is null then
+    if v_found.state is null then
         return;
     end if;
     update batchq.job j
@@ -56,30 +49,20 @@ begin
         run_at = _replace_pending.run_at,
         first_xid = coalesce(j.first_xid, j.xmin)
     where j.id = _replace_pending.job_id and j.segment = v_job.segment;
-    if _replace_pending.run_at <= v_now and v_ready is not null then
-        update batchq.ready r set ready_at = v_now where r.ctid = v_ready;
-    elsif _replace_pending.run_at > v_now and v_scheduled is not null then
-        update batchq.scheduled s
-        set run_at = _replace_pending.run_at, since = v_now
-        where s.ctid = v_scheduled;
-    elsif v_ready is not null then
-        with gone as (
-            delete from batchq.ready r where r.ctid = v_ready
-            returning r.job_id, r.segment, r.priority, r.attempt, r.keyed, r.queue
-        )
-        insert into batchq.scheduled (run_at, since, job_id, segment, priority, attempt, keyed,
+    if _replace_pending.run_at > v_now then
+        insert into batchq.scheduled (run_at, since, job_id, segment, priority, attempt, ties,
                                       queue)
-        select _replace_pending.run_at, v_now, g.* from gone g;
-        perform batchq._add_line(v_job.queue, 'scheduled', 0::smallint);
-    else
-        with gone as (
-            delete from batchq.scheduled s where s.ctid = v_scheduled
-            returning s.job_id, s.segment, s.priority, s.attempt, s.keyed, s.queue
-        )
-        insert into batchq.ready (pos, ready_at, job_id, segment, priority, attempt, keyed, queue)
-        select batchq._next_place(), v_now, g.* from gone g;
-        perform batchq._add_lanes(v_job.queue);
+        values (_replace_pending.run_at, v_now, v_gone.job_id, v_gone.segment, v_job.priority,
+                v_gone.attempt, v_gone.ties, v_gone.queue);
+        perform batchq._add_line(v_gone.queue, 'scheduled', 0::smallint);
+    elsif v_gone.ties & 12 = 4 then
+        perform batchq._block(array[v_gone], false);
+    elsif v_gone.job_id is not null then
+        insert into batchq.ready (pos, ready_at, job_id, segment, priority, attempt, ties, queue)
+        values (batchq._next_place(), v_now, v_gone.job_id, v_gone.segment, v_job.priority,
+                v_gone.attempt, v_gone.ties, v_gone.queue);
+        perform batchq._add_lanes(v_gone.queue);
     end if;
-    perform batchq._ring(v_job.queue);
+    perform batchq._ring(j.queue) from batchq.job j where j.id = _replace_pending.job_id;
 end
 $_replace_pending$;

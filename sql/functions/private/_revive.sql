@@ -1,5 +1,6 @@
 /*
- * Move dead letters, locked by this transaction, to ready, or to scheduled at a rate. See redrive.
+ * Move dead letters, locked by this transaction, to ready (to blocked, if they are in a group), or to
+ * scheduled at a rate. See redrive.
  * Dedupe keys are claimed in their own order, as by enqueue_many, so that the two cannot wait for
  * each other in a circle; of several jobs with one key the first claims it.
  */
@@ -19,6 +20,7 @@ declare
     v_now constant timestamptz := batchq._now();
     v_queue text;
     v_queues text[];
+    v_waiting batchq.pending_job[];
 begin
     perform batchq._note_redriven(job_ids);
     with gone as materialized (
@@ -28,7 +30,8 @@ begin
     numbered as (
         select k.job_id, k.segment, k.priority, k.queue,
                coalesce(max(k.holder) over (partition by k.queue, k.dedupe_key) = k.job_id, false)
-                   as keyed,
+                   ::integer + case when k.group_key is not null and q.grouped then 4 else 0 end
+                   as ties,
                row_number() over (order by k.job_id) - 1 as ordinal
         from (
             select c.*,
@@ -36,7 +39,7 @@ begin
                         then batchq._claim_key(c.queue, c.dedupe_key, c.job_id, c.segment,
                                                'unfinished', null) end as holder
             from (
-                select g.*, j.dedupe_key,
+                select g.*, j.dedupe_key, j.group_key,
                        j.dedupe_key is not null
                        and row_number() over (partition by g.queue, j.dedupe_key
                                               order by g.job_id) = 1 as claims
@@ -45,22 +48,30 @@ begin
                 offset 0
             ) c
         ) k
+        left join batchq.queue q on q.queue = k.queue
         order by k.job_id
     ),
     readied as (
-        insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, keyed, queue)
-        select batchq._next_place(), m.job_id, v_now, m.segment, m.priority, 0, m.keyed,
+        insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, ties, queue)
+        select batchq._next_place(), m.job_id, v_now, m.segment, m.priority, 0, m.ties,
                m.queue
-        from numbered m where _revive.per_second is null
+        from numbered m where _revive.per_second is null and m.ties & 4 = 0
     ),
     delayed as (
-        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
+        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, ties,
                                       queue)
         select m.job_id, v_now + make_interval(secs => m.ordinal / _revive.per_second), v_now,
-               m.segment, m.priority, 0, m.keyed, m.queue
+               m.segment, m.priority, 0, m.ties, m.queue
         from numbered m where _revive.per_second is not null
     )
-    select array_agg(distinct g.queue order by g.queue) into v_queues from gone g;
+    select array_agg(distinct m.queue order by m.queue),
+           array_agg(row(m.job_id, m.segment, 0, m.ties, m.queue)::batchq.pending_job)
+               filter (where _revive.per_second is null and m.ties & 4 <> 0)
+    into v_queues, v_waiting
+    from numbered m;
+    if v_waiting is not null then
+        perform batchq._block(v_waiting, false);
+    end if;
     foreach v_queue in array coalesce(v_queues, '{}') loop
         perform batchq._add_lanes(v_queue);
         if per_second is not null then

@@ -28,7 +28,8 @@ set enable_sort = off
 as $_sweep$
 declare
     v_started constant timestamptz := batchq._now();
-    v_step constant bigint := case _sweep.line when 'ready' then 500::bigint else 500000 end;
+    v_step constant bigint :=
+        case when _sweep.line in ('ready', 'cap') then 500::bigint else 500000 end;
     v_old record;
     v_head bigint;
     v_floor bigint;

@@ -26,13 +26,13 @@ begin
         raise exception 'a new job has a value that batchq gives'
             using errcode = 'JQ001',
                   hint = 'give kind, payload, queue, priority, run_at, max_attempts, timeout,'
-                         ' dedupe_key, headers';
+                         ' dedupe_key, headers, group_key';
     end if;
     new.id := batchq.enqueue(
         coalesce(new.kind, new.type), coalesce(new.payload, '{}'), coalesce(new.queue, 'default'),
         coalesce(new.priority, 0), coalesce(new.run_at, new.available_at),
         max_attempts => new.max_attempts, timeout => new.timeout, dedupe_key => new.dedupe_key,
-        headers => new.headers);
+        headers => new.headers, group_key => new.group_key);
     new.status := 'pending';
     return new;
 end

@@ -28,15 +28,16 @@ begin
     for v_try in 1..100 loop
         v_state := batchq._state_of(cancel.job_id);
         case v_state
-            when 'ready', 'scheduled' then
+            when 'ready', 'scheduled', 'blocked' then
                 select p.* into v_gone from batchq._take_pending(cancel.job_id, v_state) p;
                 if v_gone.job_id is not null then
                     insert into batchq.outcome (job_id, finished_at, segment, attempt, state,
                                                 reason)
                     values (v_gone.job_id, v_now, v_gone.segment, v_gone.attempt, 'cancelled',
                             left(cancel.reason, 1000));
-                    if v_gone.keyed then
-                        perform batchq._release_keys(array[cancel.job_id]);
+                    if v_gone.ties <> 0 then
+                        perform batchq._untie(array[row(
+                            v_gone.job_id, v_gone.segment, v_gone.ties, v_gone.queue)::batchq.tie]);
                     end if;
                     return 'cancelled';
                 end if;

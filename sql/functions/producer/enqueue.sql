@@ -22,7 +22,8 @@ create or replace function batchq.enqueue(
     backoff_factor double precision default null,
     backoff_cap interval default null,
     backoff_jitter text default null,
-    headers jsonb default null
+    headers jsonb default null,
+    group_key text default null
 )
 returns bigint
 language plpgsql
@@ -39,18 +40,20 @@ declare
     v_segment smallint;
     v_run_at timestamptz;
     v_holder bigint;
+    v_ties integer;
+    v_rank smallint;
 begin
     if not batchq._job_fits(kind, payload, queue, priority) then
         perform batchq._refuse_job(kind, payload, queue, priority);
     end if;
     if num_nonnulls(run_at, delay, max_attempts, timeout, dedupe_key, dedupe_scope, dedupe_for,
                     on_duplicate, backoff, backoff_base, backoff_factor, backoff_cap,
-                    backoff_jitter, headers) > 0
+                    backoff_jitter, headers, group_key) > 0
     then
         perform batchq._check_options(
             run_at, delay, max_attempts, timeout, dedupe_key, dedupe_scope, dedupe_for,
             on_duplicate, backoff, backoff_base, backoff_factor, backoff_cap, backoff_jitter,
-            headers);
+            headers, group_key);
     end if;
     v_job_id := batchq._next_place();
     v_now := batchq._now();
@@ -67,25 +70,29 @@ begin
             return v_holder;
         end if;
     end if;
+    v_rank := case when group_key is not null then batchq._rank(queue, priority) end;
+    v_ties := (dedupe_key is not null)::integer + case when v_rank is null then 0 else 4 end;
     insert into batchq.job (id, created_at, run_at, segment, priority, max_attempts, queue, kind,
                             timeout, dedupe_key, backoff, backoff_base, backoff_factor,
-                            backoff_cap, backoff_jitter, payload, headers)
-    select v_job_id, v_now, v_run_at, v_segment, enqueue.priority,
-           coalesce(enqueue.max_attempts, q.max_attempts, 3), enqueue.queue, enqueue.kind,
-           coalesce(enqueue.timeout, q.timeout), enqueue.dedupe_key, enqueue.backoff,
-           enqueue.backoff_base, enqueue.backoff_factor, enqueue.backoff_cap,
-           enqueue.backoff_jitter, enqueue.payload, enqueue.headers
-    from (select) one left join batchq.queue q on q.queue = enqueue.queue;
+                            backoff_cap, backoff_jitter, payload, headers, group_key)
+    select v_job_id, v_now,
+           case when q.max_depth is null then v_run_at else batchq._run_at(q, v_run_at, v_now) end,
+           v_segment, enqueue.priority, coalesce(enqueue.max_attempts, q.max_attempts, 3),
+           enqueue.queue, enqueue.kind, coalesce(enqueue.timeout, q.timeout), enqueue.dedupe_key,
+           enqueue.backoff, enqueue.backoff_base, enqueue.backoff_factor, enqueue.backoff_cap,
+           enqueue.backoff_jitter, enqueue.payload, enqueue.headers, enqueue.group_key
+    from (select) one left join batchq.queue q on q.queue = enqueue.queue
+    returning job.run_at into v_run_at;
     if v_run_at > v_now then
-        insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed,
-                                      queue)
-        values (v_job_id, v_run_at, v_now, v_segment, enqueue.priority, 0,
-                enqueue.dedupe_key is not null, enqueue.queue);
+        insert into batchq.scheduled (
+            job_id, run_at, since, segment, priority, attempt, ties, queue)
+        values (v_job_id, v_run_at, v_now, v_segment, enqueue.priority, 0, v_ties, enqueue.queue);
         perform batchq._add_line(queue, 'scheduled', 0::smallint);
+    elsif v_rank is not null then
+        perform batchq._block_one(v_job_id, v_segment, priority, v_ties, queue, group_key, v_rank);
     else
-        insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue)
-        values (v_job_id, v_job_id, v_segment, enqueue.priority, 0,
-                enqueue.dedupe_key is not null, enqueue.queue);
+        insert into batchq.ready (pos, job_id, segment, priority, attempt, ties, queue)
+        values (v_job_id, v_job_id, v_segment, enqueue.priority, 0, v_ties, enqueue.queue);
         if priority <> 0 then                    -- lane 0 is always looked at
             perform batchq._add_line(queue, 'ready', priority::smallint);
         end if;
@@ -115,9 +122,11 @@ backoff: 'exponential' or 'fixed'; backoff_base, backoff_cap: 0 to 365 days; bac
 100; backoff_jitter: 'full' or 'none'. Each else the queue's, else exponential from 10 s by 2 up
 to 1 h with full jitter ('fixed' has none unless asked for).
 headers: a JSON object of at most 64 KiB that travels with the job, for trace context.
+group_key: 1 to 255 characters. Where the queue limits its groups (set_queue: group_limit,
+group_rate, fair), jobs with one key wait for their turn; elsewhere it is only kept.
 
 Returns: the job's id, or that of the job that holds the dedupe key.
-Errors: JQ001 a value is out of its bounds.
+Errors: JQ001 a value is out of its bounds; JQ006 the queue is full (set_queue: max_depth).
 Role: batchq_producer.
 Example: select batchq.enqueue('send_email', '{"to": "ada@example.org"}', delay => '5 min')
 $comment$;

@@ -16,13 +16,14 @@ set datestyle = 'ISO'
 set intervalstyle = 'postgres'
 set plan_cache_mode = force_generic_plan
 set jit = off
+set enable_seqscan = off
 as $enqueue_many$
 declare
     v_n integer := case jsonb_typeof(jobs) when 'array' then jsonb_array_length(jobs) end;
     v_segment smallint;
     v_ids bigint[];
     v_holders bigint[];
-    v_line batchq.line;
+    v_line record;
 begin
     if v_n is null or v_n > 100000 then
         perform batchq._raise('JQ001',
@@ -36,12 +37,18 @@ begin
             v_holders := batchq._claim_keys(jobs, v_ids, v_segment);
         end if;
         for v_line in
-            select i.*
+            select i.*, q.max_depth is not null as bounded
             from batchq._insert_jobs(jobs, v_ids, v_holders, v_segment) i
+            left join batchq.queue q on q.queue = i.queue
             order by i.queue, i.line, i.priority
         loop
-            if v_line.line = 'scheduled' or v_line.priority <> 0 then
+            if v_line.line = 'round' then
+                perform batchq._block_new(v_line.queue, v_ids, v_segment);
+            elsif v_line.line = 'scheduled' or v_line.priority <> 0 then
                 perform batchq._add_line(v_line.queue, v_line.line, v_line.priority);
+            end if;
+            if v_line.bounded and v_line.line <> 'scheduled' then
+                perform batchq._fit_depth(v_line.queue, v_ids);
             end if;
             perform batchq._ring(v_line.queue);
         end loop;
@@ -70,8 +77,8 @@ Jobs of one lane are leased in the order of the array.
 
 Returns: one row a job (ordinal from 1, job_id, is_new), in input order. is_new is false where
 another job holds the dedupe key; job_id is that job's.
-Errors: JQ001 a value is out of its bounds; the message names the place of the job, and nothing is
-stored.
+Errors: JQ001 a value is out of its bounds; the message names the place of the job. JQ006 a queue
+is full. Nothing is stored then.
 Role: batchq_producer.
 Example: select * from batchq.enqueue_many('[{"kind": "a"}, {"kind": "b", "delay": 5}]')
 $comment$;

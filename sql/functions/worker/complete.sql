@@ -20,7 +20,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $complete$
 declare
-    v_keyed boolean;
+    v_tie batchq.tie;
 begin
     if batchq._size(result) > 1048576 then
         perform batchq._raise('JQ001', format('result of job %s is over 1 MiB', job_id),
@@ -29,7 +29,7 @@ begin
     with gone as (
         delete from batchq.leased l
         where l.job_id = complete.job_id and l.lease_id = complete.lease_id
-        returning l.job_id, l.lease_id, l.leased_at, l.segment, l.attempt, l.keyed
+        returning l.job_id, l.lease_id, l.leased_at, l.segment, l.attempt, l.ties, l.queue
     ),
     kept as (
         insert into batchq.outcome (job_id, lease_id, leased_at, segment, attempt, finished_at,
@@ -38,10 +38,10 @@ begin
                complete.result
         from gone g
     )
-    select g.keyed into v_keyed from gone g;
-    if v_keyed then
-        perform batchq._release_keys(array[job_id]);
-    elsif v_keyed is null
+    select g.job_id, g.segment, g.ties, g.queue into v_tie from gone g;
+    if v_tie.ties <> 0 then
+        perform batchq._untie(array[v_tie]);
+    elsif v_tie.ties is null
           and batchq._settled_before(job_id, lease_id) is distinct from 'completed'
     then
         perform batchq._lease_lost(job_id, lease_id);

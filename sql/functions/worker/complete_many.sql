@@ -25,7 +25,7 @@ as $complete_many$
 declare
     v_now constant timestamptz := batchq._now();
     v_settled bigint;
-    v_keyed bigint[];
+    v_ties batchq.tie[];
 begin
     perform batchq._check_lists(cardinality(job_ids), cardinality(lease_ids), cardinality(results));
     with mine as materialized (
@@ -42,7 +42,8 @@ begin
     ),
     gone as (
         delete from batchq.leased l using mine m where l.ctid = m.lease
-        returning l.job_id, l.lease_id, l.leased_at, l.segment, l.attempt, l.keyed, m.result
+        returning l.job_id, l.lease_id, l.leased_at, l.segment, l.attempt, l.ties, l.queue,
+                  m.result
     ),
     kept as (
         insert into batchq.outcome (job_id, lease_id, leased_at, segment, attempt, finished_at,
@@ -51,10 +52,12 @@ begin
                g.result
         from gone g
     )
-    select count(*), array_agg(g.job_id) filter (where g.keyed) into v_settled, v_keyed
+    select count(*), array_agg(row(g.job_id, g.segment, g.ties, g.queue)::batchq.tie)
+                         filter (where g.ties <> 0)
+    into v_settled, v_ties
     from gone g;
-    if v_keyed is not null then
-        perform batchq._release_keys(v_keyed);
+    if v_ties is not null then
+        perform batchq._untie(v_ties);
     end if;
     if v_settled < cardinality(job_ids) then
         return query

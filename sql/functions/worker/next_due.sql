@@ -1,4 +1,5 @@
--- How long until the next scheduled job of some queues is due. One index probe a queue.
+-- How long until the next scheduled job of some queues is due, or a limit lets one start. One index
+-- probe a queue without limits.
 create or replace function batchq.next_due(queues text[])
 returns interval
 language plpgsql
@@ -12,14 +13,20 @@ set enable_bitmapscan = off
 as $next_due$
 declare
     v_queue text;
+    v_settings record;
     v_from bigint;
     v_due timestamptz;
     v_next timestamptz;
 begin
     perform batchq._check_queues(queues);
     foreach v_queue in array queues loop
-        continue when exists (
-            select from batchq.queue q where q.queue = v_queue and q.paused_at is not null);
+        select q.paused_at, q.limited into v_settings
+        from batchq.queue q
+        where q.queue = v_queue;
+        continue when v_settings.paused_at is not null;
+        if v_settings.limited then
+            v_next := least(v_next, batchq._next_chance(v_queue));
+        end if;
         select f.hard_floor into v_from
         from batchq.floor f
         where f.queue = v_queue and f.line = 'scheduled'
@@ -39,7 +46,7 @@ $next_due$;
 
 comment on function batchq.next_due is $comment$
 How long a worker of these queues may sleep if nothing rings: the time until the earliest
-scheduled job is due. A paused queue has none.
+scheduled job is due, or a limit of starts lets the next one go. A paused queue has none.
 
 queues: 1 to 100 names.
 

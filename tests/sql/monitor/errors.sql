@@ -1,5 +1,5 @@
 begin;
-select plan(26);
+select plan(27);
 \ir ../clock.psql
 
 select is(count(*), count(distinct code), 'a code is listed once') from batchq.errors();
@@ -10,7 +10,7 @@ select is((select e.name || ' ' || e.http_status from batchq.errors() e where e.
     x.name, format('%s is %s', x.code, x.name))
 from (values ('JQ001', 'invalid_argument 400'), ('JQ002', 'queue_not_found 404'),
     ('JQ003', 'job_not_found 404'), ('JQ004', 'lease_lost 409'), ('JQ005', 'wrong_state 409'),
-    ('JQ009', 'version_mismatch 503')) x(code, name);
+    ('JQ006', 'queue_full 429'), ('JQ009', 'version_mismatch 503')) x(code, name);
 select is_empty($$ select distinct m[1] from pg_proc p,
     regexp_matches(p.prosrc, '''(JQ[0-9]{3})''', 'g') m
                    where p.pronamespace = 'batchq'::regnamespace except select code

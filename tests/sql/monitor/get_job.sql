@@ -7,7 +7,7 @@ select batchq.enqueue('send', '{"to": "ada"}', 'mail', -3, max_attempts => 2, ti
 select is(to_jsonb(j) - array['uuid', 'created_at', 'run_at', 'updated_at'],
           format('{"id": %s, "kind": "send", "queue": "mail", "status": "pending", "state": "ready", "priority": -3, "attempts": 0, "max_attempts": 2, "payload": {"to": "ada"}, "headers": {"h": 1},
                    "dedupe_key": "K", "started_at": null, "finished_at": null, "timeout": "00:00:09", "locked_by": null, "locked_until": null, "cancel_requested_at": null, "progress": null,
-                   "result": null, "last_error": null, "errors": []}', :a)::jsonb, 'B-16 a pending job in full') from batchq.get_job(:a) j;
+                   "result": null, "last_error": null, "errors": [], "group_key": null}', :a)::jsonb, 'B-16 a pending job in full') from batchq.get_job(:a) j;
 select is(row(j.created_at, j.run_at, j.updated_at)::text, row(t.now(), t.now(), t.now())::text,
     'A-57 and its times') from batchq.get_job(:a) j;
 select is(j.uuid, batchq.job_uuid(:a), 'B-21 and its UUID') from batchq.get_job(:a) j;

@@ -5,7 +5,7 @@ select plan(91);
 select is((select string_agg(c.column_name || ' ' || c.data_type, ', '
     order by c.column_name collate "C") from information_schema.columns c
     where c.table_schema = 'batchq' and c.table_name = 'jobs'),
-    'attempts integer, available_at timestamp with time zone, cancel_requested_at timestamp with time zone, created_at timestamp with time zone, dedupe_key text, finished_at timestamp with time zone, headers jsonb, id bigint, kind text, '
+    'attempts integer, available_at timestamp with time zone, cancel_requested_at timestamp with time zone, created_at timestamp with time zone, dedupe_key text, finished_at timestamp with time zone, group_key text, headers jsonb, id bigint, kind text, '
     'last_error text, locked_by text, locked_until timestamp with time zone, max_attempts integer, payload jsonb, priority integer, progress jsonb, queue text, result jsonb, run_at timestamp with time zone, '
     'started_at timestamp with time zone, state text, status text, timeout interval, type text, updated_at timestamp with time zone',
     'A-48 … A-59 B-21 … B-30 C-12 C-23 the columns of both systems');

@@ -67,8 +67,8 @@ select is((select sum(s.ready + s.scheduled + s.leased + s.dead) from batchq.sta
     'A-68 the sums are those of the view');
 
 -- limits and refusals
-insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed, queue)
-select -i, t.now() + interval '1 day', t.now(), 0, 0, 0, false, 'huge'
+insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, ties, queue)
+select -i, t.now() + interval '1 day', t.now(), 0, 0, 0, 0, 'huge'
     from generate_series(1, 100002) i;
 select batchq._add_line('huge', 'scheduled', 0::smallint) \g /dev/null
 select is(s.scheduled || ' ' || s.is_exact, '100000 false',

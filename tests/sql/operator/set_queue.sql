@@ -2,13 +2,19 @@ begin;
 select plan(47);
 \ir ../clock.psql
 
+create function t.defaults(q batchq.queue) returns text language sql as $$
+    select row(q.queue, q.max_attempts, q.timeout, q.lease_for, q.backoff, q.backoff_base,
+        q.backoff_factor, q.backoff_cap, q.backoff_jitter, q.paused_at, q.paused_by,
+        q.pause_reason)::text
+$$;
+
 select batchq.set_queue('q', 5, '7 s', '30 s', 'fixed', '3 s', 1.5, '1 h', 'none') \g /dev/null
-select is(row(q.*)::text, row('q', 5::smallint, interval '7 s', interval '30 s', 'fixed',
+select is(t.defaults(q), row('q', 5::smallint, interval '7 s', interval '30 s', 'fixed',
     interval '3 s', 1.5::double precision,
                               interval '1 h', 'none', null, null, null)::text,
                               'every setting is kept') from batchq.queue q where q.queue = 'q';
 select batchq.set_queue('q', max_attempts => 6) \g /dev/null
-select is(row(q.*)::text, row('q', 6::smallint, interval '7 s', interval '30 s', 'fixed',
+select is(t.defaults(q), row('q', 6::smallint, interval '7 s', interval '30 s', 'fixed',
     interval '3 s', 1.5::double precision,
                               interval '1 h', 'none', null, null, null)::text,
                               'a value that is null stays as it was') from batchq.queue q
@@ -16,7 +22,7 @@ select is(row(q.*)::text, row('q', 6::smallint, interval '7 s', interval '30 s',
 select batchq.set_queue('q', timeout => '7 s') \g /dev/null
 select is(q.max_attempts, 6::smallint, 'whichever it is') from batchq.queue q where q.queue = 'q';
 select batchq.set_queue('q', timeout => '8 s', reset => true) \g /dev/null
-select is(row(q.*)::text, row('q', null, interval '8 s', null, null, null, null, null, null, null,
+select is(t.defaults(q), row('q', null, interval '8 s', null, null, null, null, null, null, null,
     null, null)::text, 'reset first sets all to none')
 from batchq.queue q where q.queue = 'q';
 select batchq.pause('q', 'why') \g /dev/null

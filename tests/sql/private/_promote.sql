@@ -15,8 +15,8 @@ select is((select string_agg(j.id - x.first || '', ' ' order by r.pos) from batc
     where r.queue = 'q'), '1 3 2 0', 'C-17 they take places by run_at, then id');
 select is((select count(*) from batchq.scheduled), 2::bigint,
     'what is not due and what is of another queue stays');
-select is((select string_agg(distinct r.attempt || ' ' || r.keyed || ' ' || (r.ready_at = t.now()),
-    ',') from batchq.ready r where r.queue = 'q'), '0 true true',
+select is((select string_agg(distinct r.attempt || ' ' || r.ties || ' ' || (r.ready_at = t.now()),
+    ',') from batchq.ready r where r.queue = 'q'), '0 1 true',
     'attempts and key go along, and since when it is ready');
 select is((select string_agg(l.priority::text, ' ') from batchq.lease('q', 10) l), '5 0 0 -5',
     'A-81 lanes that gained jobs are known');

@@ -42,15 +42,15 @@ select ok((select count(*) from batchq.floor where queue = 'q') <= 12, 'F050 old
 
 -- hard floor: raised to a mark that has passed, never past a row
 select t.set_floor('h', 'ready', 100, 10, 60) \g /dev/null
-insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue) values (50, -1, 0,
-    0, 0, false, 'h');
+insert into batchq.ready (pos, job_id, segment, priority, attempt, ties, queue) values (50, -1, 0,
+    0, 0, 0, 'h');
 select batchq._sweep('h', 'ready', 0::smallint) \g /dev/null
 select is((t.floor('h')).hard_floor, 50::bigint,
     'the hard floor never passes a row that is visible, committed late below the floor');
 select is((t.floor('h')).floor, 50::bigint, 'and the floor goes back to it');
 delete from batchq.ready where queue = 'h';
-insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue) values (5000, -2,
-    0, 0, 0, false, 'h');
+insert into batchq.ready (pos, job_id, segment, priority, attempt, ties, queue) values (5000, -2,
+    0, 0, 0, 0, 'h');
 select t.set_floor('h2', 'ready', 100, 10, 60) \g /dev/null
 select batchq._sweep('h2', 'ready', 0::smallint) \g /dev/null
 select is((t.floor('h2')).hard_floor, 60::bigint,
