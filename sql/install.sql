@@ -62,6 +62,7 @@ select not exists (select from batchq.migration where migration = 6) as pending_
 \ir functions/private/_add_lanes.sql
 \ir functions/private/_add_line.sql
 \ir functions/private/_admit.sql
+\ir functions/private/_age.sql
 \ir functions/private/_backoff_wait.sql
 \ir functions/private/_block.sql
 \ir functions/private/_block_new.sql

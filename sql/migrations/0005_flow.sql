@@ -179,7 +179,7 @@ alter table batchq.floor drop constraint line_is_known;
 alter table batchq.floor add constraint line_is_known
     check (line in ('ready', 'scheduled', 'leased', 'round', 'cap', 'rate'));
 
-insert into batchq.upkeep (task, every) values ('limits', '5 s'), ('groups', '30 s');
+insert into batchq.upkeep (task, every) values ('age', '1 s'), ('limits', '5 s'), ('groups', '30 s');
 
 -- Small and busy, like ready: see 0001.
 alter table batchq.permit set (

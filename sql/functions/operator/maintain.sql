@@ -37,6 +37,7 @@ begin
             when 'floors' then batchq._check_floors()
             when 'lanes' then batchq._drop_lanes()
             when 'tally' then batchq._tally()
+            when 'age' then batchq._age(1000)
             when 'limits' then batchq._check_permits()
             when 'groups' then batchq._check_groups()
             when 'workers' then batchq._drop_workers(1000) + batchq._drop_tokens(1000)
