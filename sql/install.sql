@@ -52,6 +52,7 @@ select not exists (select from batchq.migration where migration = 6) as pending_
 \ir functions/private/_span_fits.sql
 \ir functions/private/_options_fit.sql
 \ir functions/private/_period.sql
+\ir functions/private/_permit_size.sql
 \ir functions/private/_ties_of_start.sql
 \ir functions/private/_fit_error.sql
 \ir functions/private/_backoff_bound.sql
@@ -98,6 +99,7 @@ select not exists (select from batchq.migration where migration = 6) as pending_
 \ir functions/private/_fit_permits.sql
 \ir functions/private/_give_back_room.sql
 \ir functions/private/_give_permits.sql
+\ir functions/private/_group_keys.sql
 \ir functions/private/_hard_floor.sql
 \ir functions/private/_is_called.sql
 \ir functions/private/_is_paced.sql
@@ -233,6 +235,7 @@ select not exists (select from batchq.migration where migration = 6) as pending_
 \ir functions/monitor/job_uuid.sql
 \ir functions/monitor/kind_counters.sql
 \ir functions/monitor/list_errors.sql
+\ir functions/monitor/list_groups.sql
 \ir functions/monitor/list_jobs.sql
 \ir functions/monitor/list_queues.sql
 \ir functions/monitor/list_workers.sql

@@ -36,6 +36,9 @@ class Scale:
     http_s: float
     http_clients: int
     bursts: int
+    tenant_jobs: int
+    turns_s: float
+    audited_starts: int
 
 
 QUICK = Scale(
@@ -66,6 +69,9 @@ QUICK = Scale(
     http_s=5,
     http_clients=1_000,
     bursts=2,
+    tenant_jobs=20_000,
+    turns_s=4,
+    audited_starts=10_000,
 )
 SHORT = Scale(
     name="short",
@@ -95,6 +101,9 @@ SHORT = Scale(
     http_s=20,
     http_clients=1_000,
     bursts=10,
+    tenant_jobs=1_000_000,
+    turns_s=12,
+    audited_starts=200_000,
 )
 LONG = Scale(
     name="long",
@@ -124,4 +133,7 @@ LONG = Scale(
     http_s=60,
     http_clients=1_000,
     bursts=30,
+    tenant_jobs=1_000_000,
+    turns_s=12,
+    audited_starts=1_000_000,
 )

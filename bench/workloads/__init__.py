@@ -24,6 +24,7 @@ from bench.workloads import (
     idle,
     latency,
     lease_complete,
+    limits,
     processes,
     round_trips,
     snapshot,
@@ -48,5 +49,6 @@ WORKLOADS: dict[str, Workload] = {
     "idle": idle.cases,
     "heartbeats": heartbeats.cases,
     "stop": stop.cases,
+    "limits": limits.cases,
 }
 LONG_ONLY: dict[str, Workload] = {"chaos": chaos.cases}

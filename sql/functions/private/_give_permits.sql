@@ -1,6 +1,5 @@
 /*
- * Put permits of a queue back, n of them, in rows of at most a sixteenth of the limit, so that
- * many leases find some to take at the same time. Places of the line rate are when they may be
+ * Put permits of a queue back, n of them. Places of the line rate are when they may be
  * taken; those of the line cap are new ones. Nothing is put back for a limit that is gone.
  */
 create or replace function batchq._give_permits(queue text, line text, n bigint, at timestamptz)
@@ -19,7 +18,7 @@ begin
     if _give_permits.n < 1 then
         return;
     end if;
-    select (case _give_permits.line when 'cap' then q.max_running else q.rate end + 15) / 16
+    select batchq._permit_size(case _give_permits.line when 'cap' then q.max_running else q.rate end)
     into v_chunk
     from batchq.queue q
     where q.queue = _give_permits.queue;
@@ -28,9 +27,9 @@ begin
         insert into batchq.permit (place, n, queue, line)
         select case when _give_permits.at is null then batchq._next_place()
                     else batchq._micros(_give_permits.at) end,
-               least(greatest(v_chunk, 1), _give_permits.n - i.given), _give_permits.queue,
+               least(v_chunk, _give_permits.n - i.given), _give_permits.queue,
                _give_permits.line
-        from generate_series(0, _give_permits.n - 1, greatest(v_chunk, 1)) as i(given);
+        from generate_series(0, _give_permits.n - 1, v_chunk) as i(given);
     end if;
 end
 $_give_permits$;

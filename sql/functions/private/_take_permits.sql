@@ -2,14 +2,16 @@
  * Take permits of a queue out, oldest first, at most wanted; rows that others are taking are
  * skipped. at: rate permits must be due by then. Returns how many there were.
  *
- * Twice as many rows are tried each time, as a row may hold one or many; what was too much is put
- * back. The last look starts at the hard floor, so that "none" is exact.
+ * A row may hold one permit or a sixteenth of the limit (most is the limit), so few rows are
+ * tried first and then ever more; what was too much is put back. The last look starts at the hard
+ * floor, so that "none" is exact.
  */
 create or replace function batchq._take_permits(
     queue text,
     line text,
     wanted bigint,
-    at timestamptz
+    at timestamptz,
+    most integer default 1
 )
 returns bigint
 language plpgsql
@@ -28,7 +30,8 @@ declare
         when 'rate' then batchq._micros(_take_permits.at) else 9223372036854775807 end;
     v_floor record;
     v_from bigint;
-    v_rows integer := 1;
+    v_rows integer;
+    v_tries integer := 1;
     v_found bigint;
     v_sum bigint;
     v_got bigint := 0::bigint;
@@ -41,8 +44,10 @@ begin
     if v_floor.sweep_after <= _take_permits.at then
         perform batchq._sweep(_take_permits.queue, _take_permits.line, 0::smallint);
     end if;
-    v_from := v_floor.floor;
+    v_from := coalesce(v_floor.floor, 0);
     loop
+        v_rows := least(
+            greatest((_take_permits.wanted - v_got) / batchq._permit_size(most), 1) * v_tries, 1000);
         with taken as materialized (
             select p.ctid
             from batchq.permit p
@@ -60,10 +65,10 @@ begin
         v_got := v_got + v_sum;
         exit when v_got >= _take_permits.wanted;
         if v_found < v_rows then
-            exit when v_from = v_floor.hard_floor;
-            v_from := v_floor.hard_floor;
+            exit when v_from = coalesce(v_floor.hard_floor, 0);
+            v_from := coalesce(v_floor.hard_floor, 0);
         else
-            v_rows := least(v_rows * 2, 1000);
+            v_tries := least(v_tries * 2, 1000);
         end if;
     end loop;
     perform batchq._give_permits(

@@ -16,10 +16,12 @@ begin
         return 0::bigint;
     end if;
     if (queue).max_running is not null and v_room > 0 then
-        v_room := batchq._take_permits((queue).queue, 'cap', v_room, _take_room.at);
+        v_room := batchq._take_permits((queue).queue, 'cap', v_room, _take_room.at,
+                                        (queue).max_running);
     end if;
     if (queue).rate is not null and v_room > 0 then
-        v_starts := batchq._take_permits((queue).queue, 'rate', v_room, _take_room.at);
+        v_starts := batchq._take_permits((queue).queue, 'rate', v_room, _take_room.at,
+                                          (queue).rate);
         perform batchq._give_permits((queue).queue, 'cap', v_room - v_starts, null);
         v_room := v_starts;
     end if;
