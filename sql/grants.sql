@@ -44,8 +44,8 @@ begin
             where p.pronamespace = 'batchq'::regnamespace
               and (p.proname = any(v_grant.functions) or p.proname = any(array[
                 'counters', 'errors', 'find_token', 'get_job', 'get_queue', 'has_tokens', 'job_id',
-                'job_states', 'job_uuid', 'kind_counters', 'list_errors', 'list_jobs',
-                'list_queues', 'list_workers', 'stats', 'version'])));
+                'job_states', 'job_uuid', 'kind_counters', 'list_errors', 'list_groups',
+                'list_jobs', 'list_queues', 'list_workers', 'stats', 'version'])));
         if v_grant.role_name = 'batchq_producer' then
             execute 'grant insert on batchq.jobs to batchq_producer';
         elsif v_grant.role_name in ('batchq_operator', 'batchq_monitor') then

@@ -179,7 +179,8 @@ alter table batchq.floor drop constraint line_is_known;
 alter table batchq.floor add constraint line_is_known
     check (line in ('ready', 'scheduled', 'leased', 'round', 'cap', 'rate'));
 
-insert into batchq.upkeep (task, every) values ('age', '1 s'), ('limits', '5 s'), ('groups', '30 s');
+insert into batchq.upkeep (task, every)
+values ('age', '1 s'), ('limits', '5 s'), ('groups', '30 s');
 
 -- Small and busy, like ready: see 0001.
 alter table batchq.permit set (
@@ -201,5 +202,31 @@ alter table batchq.group_state set (
 
 alter type batchq.job_spec add attribute group_key text;
 alter type batchq.job_record add attribute group_key text;
+alter type batchq.queue_settings
+    add attribute max_running integer,
+    add attribute rate integer,
+    add attribute rate_period interval,
+    add attribute group_limit integer,
+    add attribute group_rate integer,
+    add attribute group_period interval,
+    add attribute group_retry text,
+    add attribute fair boolean,
+    add attribute age_every interval,
+    add attribute max_depth integer,
+    add attribute on_full text;
+
+create type batchq.group_info as (
+    group_key text,
+    blocked integer,
+    is_exact boolean,
+    seats integer,
+    group_limit integer,
+    weight integer,
+    is_set boolean,
+    next_since timestamptz
+);
+comment on type batchq.group_info is
+    'A group of a queue. is_exact: blocked was counted to the end. seats: how many jobs of the'
+    ' group count against group_limit. is_set: by set_group.';
 
 insert into batchq.migration (migration, name) values (5, 'flow');

@@ -101,8 +101,8 @@ comment on function batchq.list_jobs is $comment$
 Jobs that match all filters that are given, newest first.
 
 status: pending, running (or processing), completed, failed or cancelled. state: scheduled, ready,
-leased, completed, failed or cancelled. kind, queue: exact names. dedupe_key: jobs that were
-enqueued with this key, whether they hold it still or not. created_after (inclusive),
+blocked, leased, completed, failed or cancelled. kind, queue: exact names. dedupe_key: jobs that
+were enqueued with this key, whether they hold it still or not. created_after (inclusive),
 created_before (exclusive): times. n: 1 to 500. before_id: the next page: the lowest id of this one.
 
 No job comes twice on the pages of a walk, and none that was there throughout is left out. Status,

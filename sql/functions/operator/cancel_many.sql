@@ -26,8 +26,8 @@ set search_path = pg_catalog, pg_temp
 as $cancel_many$
 declare
     v_states constant text[] := case
-        when state is null then array['ready', 'scheduled', 'leased']
-        when state = 'pending' then array['ready', 'scheduled']
+        when state is null then array['ready', 'scheduled', 'blocked', 'leased']
+        when state = 'pending' then array['ready', 'scheduled', 'blocked']
         when state in ('running', 'processing') then array['leased']
         else array[state] end;
     v_only_count constant boolean := dry_run is distinct from false;
@@ -91,11 +91,11 @@ refuses a transaction that asked a running job.
 
 job_ids: these jobs, at most 100,000; queue, kind, state, created_after (inclusive), created_before
 (exclusive): those that match all that are given. Something must be given: all that there is now
-is created_before => now(). state: ready, scheduled or leased; pending stands for the first two,
-running (or processing) for the last. reason: kept with each job, at most 1000 characters. n: at
-most so many a call, 1 to 100,000, lowest ids first. after_id: only beyond this id: go on with
-last_id of the call before, until that is null; so a call costs the same however many went before.
-dry_run: only count.
+is created_before => now(). state: ready, scheduled, blocked or leased; pending stands for the
+first three, running (or processing) for the last. reason: kept with each job, at most 1000
+characters. n: at most so many a call, 1 to 100,000, lowest ids first. after_id: only beyond this
+id: go on with last_id of the call before, until that is null; so a call costs the same however
+many went before. dry_run: only count.
 
 Returns: cancelled_jobs: how many were cancelled, how many were asked to stop, where to go on, and
 how many match but were deferred, as somebody was leasing or settling them just then: begin again

@@ -1,7 +1,7 @@
 /*
- * Cancel jobs where they were found: pending ones leave, running ones are asked to stop. What others
- * have locked is left alone. The lock of a running job is the one that assert_lease's lets through. Returns those
- * that were cancelled or asked.
+ * Cancel jobs where they were found: pending ones leave, running ones are asked to stop. What
+ * others have locked is left alone. The lock of a running job is the one that assert_lease's lets
+ * through. Returns those that were cancelled or asked.
  */
 create or replace function batchq._cancel_found(jobs batchq.found_job[], reason text)
 returns setof batchq.found_job

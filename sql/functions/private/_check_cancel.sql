@@ -24,9 +24,10 @@ begin
         perform batchq._raise('JQ001', format('invalid n: %s', coalesce(n::text, 'null')),
             'give 1 to 100,000');
     end if;
-    if state not in ('ready', 'scheduled', 'leased', 'pending', 'running', 'processing') then
+    if state not in ('ready', 'scheduled', 'blocked', 'leased', 'pending', 'running', 'processing')
+    then
         perform batchq._raise('JQ001', format('unknown state: %s', quote_literal(left(state, 80))),
-            'give ready, scheduled, leased, pending or running');
+            'give ready, scheduled, blocked, leased, pending or running');
     end if;
     if job_ids is null and not has_filter then
         perform batchq._raise('JQ001', 'neither jobs nor a filter are given',

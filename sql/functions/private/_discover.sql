@@ -1,7 +1,7 @@
 /*
- * What stands between a lease that found nothing and an exact "nothing": due jobs and calls below the
- * floors of scheduled and round, lanes nobody knows, rows below a lane's floor. True if it is worth another
- * look from the hard floors.
+ * What stands between a lease that found nothing and an exact "nothing": due jobs and calls below
+ * the floors of scheduled and round, lanes nobody knows, rows below a lane's floor. True if it is
+ * worth another look from the hard floors.
  */
 create or replace function batchq._discover(queue text)
 returns boolean

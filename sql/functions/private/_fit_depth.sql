@@ -26,24 +26,31 @@ begin
         perform batchq._queue_full(v_queue);
     elsif v_over > 0 then
         with last as materialized (
-            select m.place
+            select m.unready, m.unblocked
             from unnest(_fit_depth.ids) i(id)
             join batchq.job j on j.id = i.id
             cross join lateral (
-                select r.ctid as place from batchq.ready r
+                select r.ctid as unready, null::tid as unblocked from batchq.ready r
                 where r.queue = _fit_depth.queue and r.priority = j.priority and r.pos = j.id
+                union all
+                select null, b.ctid from batchq.blocked b where b.job_id = j.id
                 limit 1) m
             where j.queue = _fit_depth.queue
             order by j.priority, j.id desc
             limit v_over
         ),
-        gone as (
-            delete from batchq.ready r using last l where r.ctid = l.place
+        left_ready as (
+            delete from batchq.ready r using last l where r.ctid = l.unready
             returning r.job_id, r.segment, r.priority, r.attempt, r.ties, r.queue
+        ),
+        left_blocked as (
+            delete from batchq.blocked b using last l where b.ctid = l.unblocked
+            returning b.job_id, b.segment, b.priority, b.attempt, b.ties, b.queue
         )
         insert into batchq.scheduled (run_at, since, job_id, segment, priority, attempt, ties,
                                       queue)
-        select v_now + make_interval(secs => 30 + 60 * random()), v_now, g.* from gone g;
+        select v_now + make_interval(secs => 30 + 60 * random()), v_now, g.*
+        from (select r.* from left_ready r union all select b.* from left_blocked b) g;
         perform batchq._add_line(_fit_depth.queue, 'scheduled', 0::smallint);
     end if;
 end

@@ -18,7 +18,8 @@ begin
     if _give_permits.n < 1 then
         return;
     end if;
-    select batchq._permit_size(case _give_permits.line when 'cap' then q.max_running else q.rate end)
+    select batchq._permit_size(
+        case _give_permits.line when 'cap' then q.max_running else q.rate end)
     into v_chunk
     from batchq.queue q
     where q.queue = _give_permits.queue;

@@ -64,14 +64,17 @@ begin
             return query
             select l.job_id, l.segment, v_queue is null or l.queue = v_queue
             from batchq.leased l
-            where l.job_id < v_below and l.job_id >= v_from
-            order by l.job_id desc limit v_n;
+            where l.job_id < v_below and l.job_id >= v_from order by l.job_id desc limit v_n;
         when 'scheduled' then
             return query
             select s.job_id, s.segment, v_queue is null or s.queue = v_queue
             from batchq.scheduled s
-            where s.job_id < v_below and s.job_id >= v_from
-            order by s.job_id desc limit v_n;
+            where s.job_id < v_below and s.job_id >= v_from order by s.job_id desc limit v_n;
+        when 'blocked' then
+            return query
+            select b.job_id, b.segment, v_queue is null or b.queue = v_queue
+            from batchq.blocked b
+            where b.job_id < v_below and b.job_id >= v_from order by b.job_id desc limit v_n;
         when 'few scheduled', 'few failed' then
             return query
             select f.* from batchq._list_few(source, v_queue, v_from, v_below, v_n) f;
@@ -79,8 +82,7 @@ begin
             return query
             select d.job_id, d.segment, v_queue is null or d.queue = v_queue
             from batchq.dead d
-            where d.job_id < v_below and d.job_id >= v_from
-            order by d.job_id desc limit v_n;
+            where d.job_id < v_below and d.job_id >= v_from order by d.job_id desc limit v_n;
         when 'cancelled' then                    -- by an index of these alone
             return query
             select o.job_id, o.segment, true
@@ -91,8 +93,7 @@ begin
             return query
             select o.job_id, o.segment, o.state = 'completed'
             from batchq.outcome o
-            where o.job_id < v_below and o.job_id >= v_from
-            order by o.job_id desc limit v_n;
+            where o.job_id < v_below and o.job_id >= v_from order by o.job_id desc limit v_n;
     end case;
 end
 $_list_candidates$;

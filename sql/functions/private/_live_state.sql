@@ -1,6 +1,6 @@
 /*
- * Where a job is that is not over: 'ready', 'scheduled', 'leased', 'blocked', or null if none of them. A
- * fresh job is found through its lane, as its place is its id.
+ * Where a job is that is not over: 'ready', 'scheduled', 'leased', 'blocked', or null if none of
+ * them. A fresh job is found through its lane, as its place is its id.
  */
 create or replace function batchq._live_state(job_id bigint, segment smallint)
 returns text

@@ -26,18 +26,20 @@ begin
     ),
     gone as materialized (
         select 'job' as axis, 0::smallint as segment, j.id / batchq._chunk_size('job') as chunk,
-               j.xid, null::timestamptz as at, null::bigint as lease_id, 'enqueued' as event, j.id
+               j.xid, null::timestamptz as at, null::bigint as lease_id, 'enqueued' as event, j.id,
+               j.segment as home, j.queue, j.kind
         from job j
         union all
         select 'outcome', o.segment, batchq._chunk_of('outcome', o.place), v_latest - age(o.xid),
-               o.finished_at, null, o.state, j.id
+               o.finished_at, null, o.state, j.id, j.segment, j.queue, j.kind
         from job j
         cross join lateral (select b.segment, b.ctid as place, b.xmin as xid,
                                    b.finished_at, b.state from batchq.outcome b
                             where b.job_id = j.id and b.segment = j.segment limit 1) o
         union all
         select 'error', e.segment, batchq._chunk_of('error', e.place), v_latest - age(e.xid),
-               e.failed_at, e.lease_id, case when e.expired then 'reaped' else 'failed' end, j.id
+               e.failed_at, e.lease_id, case when e.expired then 'reaped' else 'failed' end, j.id,
+               j.segment, j.queue, j.kind
         from job j
         cross join lateral (select b.segment, b.ctid as place, b.xmin as xid, b.failed_at,
                                    b.lease_id, b.expired from batchq.error b
@@ -58,14 +60,13 @@ begin
     )
     insert into batchq.tally_gone (axis, segment, chunk, xid, queue, kind, enqueued, completed,
                                    cancelled, failed, reaped, retried, dead_letters)
-    select u.axis, u.segment, u.chunk, u.xid, j.queue, j.kind,
+    select u.axis, u.segment, u.chunk, u.xid, u.queue, u.kind,
            (u.event = 'enqueued')::integer, (u.event = 'completed')::integer,
            (u.event = 'cancelled')::integer, (u.event = 'failed')::integer,
            (u.event = 'reaped')::integer, (w.way = 'retried')::integer, (w.way = 'dead')::integer
     from uncounted u
-    cross join lateral (select b.* from job b where b.id = u.id limit 1) j
     cross join lateral (
         select case when u.axis = 'error'
-                    then batchq._error_end(j.id, j.segment, u.lease_id, u.at) else '' end as way) w;
+                    then batchq._error_end(u.id, u.home, u.lease_id, u.at) else '' end as way) w;
 end
 $_note_purged$;

@@ -41,6 +41,10 @@ select 'pending', 'scheduled', s.attempt, s.run_at, s.since, null, null, null, n
        null, null, null
 from batchq.scheduled s where s.job_id = _place_of.job_id
 union all
+select 'pending', 'blocked', b.attempt, _place_of.run_at, b.since, null, null, null, null, null,
+       null, null, null
+from batchq.blocked b where b.job_id = _place_of.job_id
+union all
 select 'failed', 'failed', d.attempt, _place_of.run_at, d.failed_at, null, d.failed_at,
        null, null, null, null, null, null
 from batchq.dead d where d.job_id = _place_of.job_id

@@ -1,6 +1,6 @@
 /*
- * Move dead letters, locked by this transaction, to ready (to blocked, if they are in a group), or to
- * scheduled at a rate. See redrive.
+ * Move dead letters, locked by this transaction, to ready (to blocked, if they are in a group), or
+ * to scheduled at a rate. See redrive.
  * Dedupe keys are claimed in their own order, as by enqueue_many, so that the two cannot wait for
  * each other in a circle; of several jobs with one key the first claims it.
  */

@@ -14,17 +14,19 @@ begin
             format('unknown status: %s', quote_literal(left(v_status, 80))),
             'give pending, running, completed, failed or cancelled');
     end if;
-    if state not in ('scheduled', 'ready', 'leased', 'completed', 'failed', 'cancelled') then
+    if state not in ('scheduled', 'ready', 'blocked', 'leased', 'completed', 'failed', 'cancelled')
+    then
         perform batchq._raise('JQ001', format('unknown state: %s', quote_literal(left(state, 80))),
-            'give scheduled, ready, leased, completed, failed or cancelled');
+            'give scheduled, ready, blocked, leased, completed, failed or cancelled');
     end if;
     if v_status is null and state is null then
         return null;
     end if;
     return array(
         select s.state
-        from (values ('pending', 'scheduled'), ('pending', 'ready'), ('running', 'leased'),
-                     ('completed', 'completed'), ('failed', 'failed'), ('cancelled', 'cancelled')
+        from (values ('pending', 'scheduled'), ('pending', 'ready'), ('pending', 'blocked'),
+                     ('running', 'leased'), ('completed', 'completed'), ('failed', 'failed'),
+                     ('cancelled', 'cancelled')
              ) as s(status, state)
         where (v_status is null or s.status = v_status)
           and (_states_of.state is null or s.state = _states_of.state));

@@ -1,6 +1,6 @@
 /*
- * Take a pending job's narrow row out of ready, scheduled or blocked. Waits for whoever has it locked, and
- * returns a row of nulls if it is not there any more.
+ * Take a pending job's narrow row out of ready, scheduled or blocked. Waits for whoever has it
+ * locked, and returns a row of nulls if it is not there any more.
  */
 create or replace function batchq._take_pending(job_id bigint, state text)
 returns batchq.pending_job

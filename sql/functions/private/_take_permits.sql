@@ -47,7 +47,8 @@ begin
     v_from := coalesce(v_floor.floor, 0);
     loop
         v_rows := least(
-            greatest((_take_permits.wanted - v_got) / batchq._permit_size(most), 1) * v_tries, 1000);
+            v_tries * greatest((_take_permits.wanted - v_got) / batchq._permit_size(most), 1),
+            1000);
         with taken as materialized (
             select p.ctid
             from batchq.permit p

@@ -3,8 +3,9 @@
  *
  * Rows others have locked are skipped, so leases never wait for each other. The lines of the
  * queue are visited from the high end of floor's index: scheduled first (what is due becomes
- * ready), round (groups give their next jobs), then the lanes by priority; each is read from its floor up. Before the answer is
- * "nothing" there is a second look from the hard floors, which makes an empty answer exact.
+ * ready), round (groups give their next jobs), then the lanes by priority; each is read from its
+ * floor up. Before the answer is "nothing" there is a second look from the hard floors, which
+ * makes an empty answer exact.
  *
  * A queue without limits runs the statement here; one with limits that of _lease_limited, so that
  * what limits need is paid for by those who use them.
@@ -38,7 +39,6 @@ declare
     v_priority smallint := 0::smallint;
     v_floor record;
     v_exact boolean := false;
-    v_from bigint;
     v_got integer := 0;
     v_count integer;
 begin
@@ -47,7 +47,8 @@ begin
         perform batchq._check_lease(queue, n, worker, lease_for);
     end if;
     while v_got < n loop
-        select f.*, q.paused_at, q.lease_for, q.limited into v_floor
+        select f.*, case when v_exact then f.hard_floor else f.floor end as place, q.paused_at,
+               q.lease_for, q.limited into v_floor
         from batchq.floor f left join batchq.queue q on q.queue = f.queue
         where f.queue = lease.queue and (f.line, f.priority) < (v_line, v_priority)
           and f.line >= 'ready'
@@ -64,18 +65,17 @@ begin
         if v_floor.sweep_after <= v_now then
             perform batchq._sweep(queue, v_line, v_priority);
         end if;
-        v_from := case when v_exact then v_floor.hard_floor else v_floor.floor end;
         if v_line <> 'ready' then
             perform batchq._bring(queue, v_line, v_floor.floor, v_now);
             continue;
         elsif v_floor.limited then
             return query select l.* from batchq._lease_limited(
-                queue, v_priority, v_from, n - v_got, worker, lease_for, v_now) l;
+                queue, v_priority, v_floor.place, n - v_got, worker, lease_for, v_now) l;
         else
             return query
             with taken as materialized (
                 select r.ctid from batchq.ready r
-                where r.queue = lease.queue and r.priority = v_priority and r.pos >= v_from
+                where r.queue = lease.queue and r.priority = v_priority and r.pos >= v_floor.place
                 order by r.pos limit lease.n - v_got for update skip locked
             ),
             moved as (
@@ -84,19 +84,20 @@ begin
             ),
             briefed as materialized (
                 select m.*, nextval('batchq.lease_number') as lease_id, batchq._now()
-                       + batchq._exact(coalesce(lease.lease_for, v_floor.lease_for, '60 s')) as till,
+                       + batchq._exact(coalesce(lease.lease_for, v_floor.lease_for, '60 s')) till,
                        j.kind, j.payload, j.max_attempts, j.timeout, j.headers
                 from moved m join batchq.job j on j.id = m.job_id and j.segment = m.segment
             ),
             held as (
                 insert into batchq.leased (job_id, lease_id, lease_until, reap_at, leased_at,
                     deadline, segment, priority, attempt, ties, queue, worker)
-                select b.job_id, b.lease_id, b.till, b.till, v_now, v_now + batchq._exact(b.timeout),
-                       b.segment, v_priority, b.attempt + 1, b.ties, lease.queue, lease.worker
-                from briefed b
+                select b.job_id, b.lease_id, b.till, b.till, v_now,
+                       v_now + batchq._exact(b.timeout), b.segment, v_priority, b.attempt + 1,
+                       b.ties, lease.queue, lease.worker from briefed b
             )
-            select b.job_id, b.lease_id, b.till, lease.queue, b.kind, b.payload, v_priority::integer,
-                   b.attempt + 1, b.max_attempts::integer, b.timeout, b.headers from briefed b;
+            select b.job_id, b.lease_id, b.till, lease.queue, b.kind, b.payload,
+                   v_priority::integer, b.attempt + 1, b.max_attempts::integer, b.timeout,
+                   b.headers from briefed b;
         end if;
         get diagnostics v_count = row_count;
         v_got := v_got + v_count;
