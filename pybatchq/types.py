@@ -14,7 +14,7 @@ LeaseId = NewType("LeaseId", int)
 
 Status = Literal["pending", "running", "completed", "failed", "cancelled"]
 Scope = Literal["produce", "work", "operate", "monitor"]
-State = Literal["scheduled", "ready", "leased", "completed", "failed", "cancelled"]
+State = Literal["scheduled", "ready", "blocked", "leased", "completed", "failed", "cancelled"]
 Event = Literal["leased", "sleep", "lost", "deferred", "too_large"]
 LostReason = Literal["lost", "deferred", "too_large"]
 ExtendedState = Literal["extended", "cancelled", "timed_out", "lost", "deferred"]
@@ -108,6 +108,7 @@ class JobRecord(Struct, frozen=True):
     result: bytes | None
     last_error: str | None
     errors: bytes
+    group_key: str | None
 
 
 class JobSummary(Struct, frozen=True):
@@ -163,6 +164,34 @@ class QueueSettings(Struct, frozen=True):
     backoff_jitter: str | None
     paused_at: datetime | None
     pause_reason: str | None
+    max_running: int | None
+    rate: int | None
+    rate_period: timedelta | None
+    group_limit: int | None
+    group_rate: int | None
+    group_period: timedelta | None
+    group_retry: str | None
+    fair: bool | None
+    age_every: timedelta | None
+    max_depth: int | None
+    on_full: str | None
+
+
+class GroupInfo(Struct, frozen=True):
+    """A group of a queue. `group_limit`: how many seats it has, None: no limit; `seats`: taken.
+
+    `is_exact`: its blocked jobs were counted to the end. `is_set`: by set_group. `next_since`:
+    since when the job is blocked that is next.
+    """
+
+    group_key: str
+    blocked: int
+    is_exact: bool
+    seats: int
+    group_limit: int | None
+    weight: int
+    is_set: bool
+    next_since: datetime | None
 
 
 class DeadError(Struct, frozen=True):
@@ -213,6 +242,7 @@ class QueueStats(Struct, frozen=True):
     is_exact: bool
     oldest_ready_at: datetime | None
     next_run_at: datetime | None
+    blocked: int
 
 
 class WorkerInfo(Struct, frozen=True):

@@ -216,13 +216,14 @@ def _bounded(queues: list[QueueStats], at: datetime) -> dict[str, _Row]:
 
 
 def _size(queue: QueueStats) -> int:
-    return queue.ready + queue.scheduled + queue.leased + queue.dead
+    return queue.ready + queue.scheduled + queue.blocked + queue.leased + queue.dead
 
 
 def _row(queue: QueueStats, at: datetime) -> _Row:
     depth = {
         "ready": queue.ready,
         "scheduled": queue.scheduled,
+        "blocked": queue.blocked,
         "leased": queue.leased,
         "failed": queue.dead,
     }

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from aiohttp import web
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct
 from msgspec.structs import asdict
 
 from pybatchq import calls
 from pybatchq.api.answers import answer
 from pybatchq.api.depths import DEPTHS, Depth
-from pybatchq.api.models import Attempts, Factor, Reason, Timeout, Wait, shown
+from pybatchq.api.models import Reason, shown
+from pybatchq.api.queue_models import ChangeQueue, SetQueue
 from pybatchq.api.routes import Call, NoQuery, Route
-from pybatchq.api.work_models import LeaseFor
 from pybatchq.calls import Connection
 from pybatchq.errors import QueueNotFoundError
 from pybatchq.types import QueueSettings
 
 # Any name at all: aiohttp's own pattern refuses braces.
 PATH: Final = "/queues/{queue:[^/]+}"
-Backoff = Literal["exponential", "fixed"]
-Jitter = Literal["full", "none"]
+# Settings that are seconds here and intervals in the database.
+SPANS: Final = (
+    "timeout", "lease_for", "backoff_base", "backoff_cap", "rate_period", "group_period",
+    "age_every",
+)  # fmt: skip
 
 
 class QueuesQuery(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,32 +34,6 @@ class QueuesQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
     limit: Annotated[int, Meta(ge=1, le=1000, description="a number from 1 to 1000")] = 100
     cursor: Annotated[str, Meta(description="next_cursor of the page before")] = ""
-
-
-class SetQueue(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a queue's jobs, leases and retries have unless they say otherwise; null: not set."""
-
-    max_attempts: Attempts | None = None
-    timeout: Timeout | None = None
-    lease_for: LeaseFor | None = None
-    backoff: Backoff | None = None
-    backoff_base: Wait | None = None
-    backoff_factor: Factor | None = None
-    backoff_cap: Wait | None = None
-    backoff_jitter: Jitter | None = None
-
-
-class ChangeQueue(Struct, frozen=True, forbid_unknown_fields=True):
-    """As SetQueue; what is left out stays as it is."""
-
-    max_attempts: Attempts | UnsetType | None = UNSET
-    timeout: Timeout | UnsetType | None = UNSET
-    lease_for: LeaseFor | UnsetType | None = UNSET
-    backoff: Backoff | UnsetType | None = UNSET
-    backoff_base: Wait | UnsetType | None = UNSET
-    backoff_factor: Factor | UnsetType | None = UNSET
-    backoff_cap: Wait | UnsetType | None = UNSET
-    backoff_jitter: Jitter | UnsetType | None = UNSET
 
 
 class PauseQueue(Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,6 +53,7 @@ class Queue(Struct, frozen=True):
     queue: str
     ready: int
     scheduled: int
+    blocked: int
     leased: int
     dead: int
     is_exact: bool
@@ -113,7 +91,7 @@ async def list_queues(call: Call[QueuesQuery, None]) -> web.Response:
 
 
 async def get_queue(call: Call[NoQuery, None]) -> web.Response:
-    queue = _queue(call)
+    queue = queue_of(call)
     settings = await call.services.db(calls.get_queue, queue=queue)
     found = await _with_depths(call, [settings])
     if not found:  # gone meanwhile
@@ -122,7 +100,7 @@ async def get_queue(call: Call[NoQuery, None]) -> web.Response:
 
 
 async def set_queue(call: Call[NoQuery, SetQueue]) -> web.Response:
-    queue = _queue(call)
+    queue = queue_of(call)
 
     async def work(conn: Connection) -> QueueSettings:
         await calls.set_queue(conn, queue=queue, reset=True, **_arguments(asdict(call.body)))
@@ -132,21 +110,19 @@ async def set_queue(call: Call[NoQuery, SetQueue]) -> web.Response:
 
 
 async def change_queue(call: Call[NoQuery, ChangeQueue]) -> web.Response:
-    queue = _queue(call)
+    queue = queue_of(call)
     given = {name: value for name, value in asdict(call.body).items() if value is not UNSET}
+    clear = given.pop("clear") + [name for name, value in given.items() if value is None]
 
     async def work(conn: Connection) -> QueueSettings:
-        async with conn.transaction():
-            await calls.set_queue(conn, queue=queue)  # holds it, so that no other change is lost
-            old = asdict(_settings(await calls.get_queue(conn, queue=queue)))
-            await calls.set_queue(conn, queue=queue, reset=True, **_arguments(old | given))
-            return await calls.get_queue(conn, queue=queue)
+        await calls.set_queue(conn, queue=queue, clear=clear or None, **_arguments(given))
+        return await calls.get_queue(conn, queue=queue)
 
     return answer(_state(await call.services.db.run(work)))
 
 
 async def pause(call: Call[NoQuery, PauseQueue]) -> web.Response:
-    queue = _queue(call)
+    queue = queue_of(call)
 
     async def work(conn: Connection) -> QueueSettings:
         await calls.pause(conn, queue=queue, reason=call.body.reason)
@@ -156,7 +132,7 @@ async def pause(call: Call[NoQuery, PauseQueue]) -> web.Response:
 
 
 async def resume(call: Call[NoQuery, None]) -> web.Response:
-    queue = _queue(call)
+    queue = queue_of(call)
 
     async def work(conn: Connection) -> QueueSettings:
         await calls.resume(conn, queue=queue)
@@ -165,7 +141,7 @@ async def resume(call: Call[NoQuery, None]) -> web.Response:
     return answer(_state(await call.services.db.run(work)))
 
 
-def _queue(call: Call[Any, Any]) -> str:
+def queue_of(call: Call[Any, Any]) -> str:
     """The queue of the path, if it is the caller's."""
     queue = call.path["queue"]
     call.caller.check_queue(queue)
@@ -189,6 +165,7 @@ def _shown(settings: QueueSettings, depth: Depth) -> Queue:
         stats.queue,
         stats.ready,
         stats.scheduled,
+        stats.blocked,
         stats.leased,
         stats.dead,
         stats.is_exact,
@@ -211,9 +188,8 @@ def _settings(record: QueueSettings) -> SetQueue:
 
 def _arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """As set_queue takes them: seconds are intervals there."""
-    spans = ("timeout", "lease_for", "backoff_base", "backoff_cap")
     return {
-        name: timedelta(seconds=value) if name in spans and value is not None else value
+        name: timedelta(seconds=value) if name in SPANS and value is not None else value
         for name, value in settings.items()
     }
 
@@ -253,7 +229,7 @@ ROUTES = (
         method="PATCH",
         path=PATH,
         handler=change_queue,
-        summary="Change some of what is set for a queue; null sets none",
+        summary="Change some of what is set for a queue; null, or its name in clear, sets none",
         scope="operate",
         body=ChangeQueue,
         answer=QueueState,

@@ -1,11 +1,10 @@
-"""`batchq queues`, `stats`, `set-queue`, `pause` and `resume`."""
+"""`batchq queues`, `stats`, `pause` and `resume`; for settings see `limits`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import click
 import msgspec
@@ -14,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from pybatchq import calls
-from pybatchq.cli import _workforce
+from pybatchq.cli import _settings, _workforce
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
 from pybatchq.cli._show import (
@@ -29,8 +28,8 @@ from pybatchq.cli._show import (
     note,
     span,
 )
-from pybatchq.cli._values import DURATION, NUMBER, complete_queue, one_of
-from pybatchq.types import QueueStats
+from pybatchq.cli._values import DURATION, complete_queue
+from pybatchq.types import QueueSettings, QueueStats
 
 MOST_COUNTED = 100_000
 LEAST_INTERVAL = timedelta(seconds=0.1)
@@ -38,6 +37,7 @@ COLUMNS = (
     Column("QUEUE", 10, least=10),
     Column("READY", 9, justify="right"),
     Column("SCHEDULED", 7, justify="right"),
+    Column("BLOCKED", 2, justify="right"),
     Column("RUNNING", 8, justify="right"),
     Column("DEAD", 8, justify="right"),
     Column("OLDEST", 6, justify="right"),
@@ -47,15 +47,26 @@ COLUMNS = (
 queue_argument = click.argument("queue", shell_complete=complete_queue)
 
 
-@command("queues", "batchq queues", "batchq queues --json | jq 'select(.dead > 0)'")
+@command(
+    "queues",
+    "batchq queues",
+    "batchq queues --settings",
+    "batchq queues --json | jq 'select(.dead > 0)'",
+)
+@click.option("--settings", is_flag=True, help="What set-queue has set, instead of depths.")
 @json_option
 @dsn_option
-def queues(*, as_json: bool, dsn: str | None) -> None:
+def queues(*, settings: bool, as_json: bool, dsn: str | None) -> None:
     """List the queues: depths, age of the oldest job, pauses.
 
     Counts stop at 100,000 a state, shown as 100,000+.
     """
     with Database(dsn) as db:
+        if settings:
+            Rows[QueueSettings](_settings.COLUMNS, _settings.shown, as_json=as_json).print(
+                db.call(calls.list_queues)
+            )
+            return
         found = db.call(calls.stats)
         rows = Rows[QueueStats](COLUMNS, lambda q: shown(q, db.now()), as_json=as_json)
         rows.print(found)
@@ -146,7 +157,7 @@ def shown(stats: QueueStats, now: datetime) -> Sequence[Cell]:
         )
     return (
         cell(stats.queue), _count(stats.ready, stats), _count(stats.scheduled, stats),
-        _count(stats.leased, stats), _count(stats.dead, stats, STYLES["failed"]),
+        _count(stats.blocked, stats), _count(stats.leased, stats), _count(stats.dead, stats, STYLES["failed"]),
         cell(oldest), cell(due), cell(paused, STYLES["paused"]),
     )  # fmt: skip
 
@@ -154,44 +165,6 @@ def shown(stats: QueueStats, now: datetime) -> Sequence[Cell]:
 def _count(count: int, stats: QueueStats, style: str = "") -> Cell:
     more = "+" if not stats.is_exact and count >= MOST_COUNTED else ""
     return cell(f"{count:,}{more}", style if count else "dim")
-
-
-@command(
-    "set-queue",
-    "batchq set-queue mail --max-attempts 5 --backoff-base 10s --timeout 2m",
-    "batchq set-queue mail --reset",
-)
-@queue_argument
-@click.option("--max-attempts", type=int, metavar="N", help="Of jobs enqueued from now on.")
-@click.option("--timeout", type=DURATION, metavar="TIME", help="Of jobs enqueued from now on.")
-@click.option(
-    "--lease-for",
-    "--lease",
-    "lease_for",
-    type=DURATION,
-    metavar="TIME",
-    help="Of leases from now on.",
-)
-@click.option("--backoff", metavar="exponential|fixed", help="The wait before a retry.",
-              shell_complete=one_of("exponential", "fixed"))  # fmt: skip
-@click.option("--backoff-base", type=DURATION, metavar="TIME", help="The first wait.")
-@click.option("--backoff-factor", type=NUMBER, metavar="X", help="How it grows.")
-@click.option("--backoff-cap", type=DURATION, metavar="TIME", help="The longest wait.")
-@click.option("--backoff-jitter", metavar="full|none", help="Spread the waits.",
-              shell_complete=one_of("full", "none"))  # fmt: skip
-@click.option("--reset", is_flag=True, default=None, help="First set all to none.")
-@dsn_option
-def set_queue(*, queue: str, dsn: str | None, **settings: Any) -> None:
-    """Set what jobs of a queue have unless they say otherwise.
-
-    What is not named stays as it was.
-    """
-    given = {name: value for name, value in settings.items() if value is not None}
-    if not given:
-        raise click.UsageError("Nothing to set: give at least one option.")
-    with Database(dsn) as db:
-        db.call(calls.set_queue, queue=queue, **given)
-        click.echo(f"queue {cell(queue).text} is set.")
 
 
 @command("pause", "batchq pause mail --reason 'provider is down'")

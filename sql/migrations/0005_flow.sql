@@ -202,6 +202,7 @@ alter table batchq.group_state set (
 
 alter type batchq.job_spec add attribute group_key text;
 alter type batchq.job_record add attribute group_key text;
+alter type batchq.queue_stats add attribute blocked bigint;
 alter type batchq.queue_settings
     add attribute max_running integer,
     add attribute rate integer,

@@ -72,12 +72,15 @@ begin
     )
     select n.name, q.paused_at, q.pause_reason, least(coalesce(w.n, 0), v_most),
            least(coalesce(t.n, 0), v_most), coalesce(r.n, 0), least(d.n, v_most),
-           greatest(w.n, t.n, d.n) <= v_most, w.since, t.next
+           greatest(w.n, t.n, d.n, b.n) <= v_most, w.since, t.next, least(b.n, v_most)
     from unnest(v_queues) as n(name)
     left join batchq.queue q on q.queue = n.name
     left join waiting w on w.queue = n.name
     left join later t on t.queue = n.name
     left join running r on r.queue = n.name
+    cross join lateral (
+        select count(*) as n from (
+            select from batchq.blocked b where b.queue = n.name collate "C" limit v_most + 1) b) b
     cross join lateral (
         select count(*) as n from (
             select from batchq.dead d where d.queue = n.name collate "C" limit v_most + 1) d) d
@@ -94,7 +97,7 @@ Returns: queue_stats rows. Counts stop at 100,000 a state, or sooner where there
 queues, at 3,000,000 divided by one more than their number but not below 1,000; is_exact is false
 when one did.
 oldest_ready_at: since when the longest waiting ready job is ready. next_run_at: when the next
-scheduled job is due.
+scheduled job is due. blocked: jobs that wait for their turn in their group.
 Errors: JQ002 no such queue.
 Role: batchq_monitor, and every other role of batchq.
 Example: select queue, ready, leased, dead from batchq.stats()

@@ -92,7 +92,8 @@ that waits for its retry keeps its seat, and so its place (else where group_limi
 'yield'. fair: groups take turns; of each, 20 jobs for each unit of its weight are ready at a time.
 age_every: a ready job joins the highest priority that has ready jobs once it waited that long, 1 s
 to 365 days, for each step up to it. max_depth: how many jobs may be ready or blocked, 1 to
-100,000; enqueue counts them then. on_full: 'refuse' more with JQ006 (else), or 'delay' them by 30 to 90 s.
+100,000; enqueue counts them then. on_full: 'refuse' more with JQ006 (else), or 'delay' them by
+30 to 90 s.
 clear: names of settings to set to none.
 
 When max_running is lowered, none starts until fewer run. Jobs that were leased before a queue had
