@@ -27,6 +27,9 @@ declare
     v_turns batchq.group_turn[];
     v_admitted integer;
 begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        return 0;                                -- one old snapshot for all: states cannot be told
+    end if;
     perform pg_current_xact_id();
     v_calls := array(
         select c from batchq._take_calls(_admit.queue, _admit.from_place, _admit.n) c);

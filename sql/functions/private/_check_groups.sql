@@ -32,11 +32,14 @@ begin
                 using hint = 'they are put right now; please report this as a bug of batchq';
         end if;
         v_sum := v_sum + v_wrong;
-        insert into batchq.call (due_at, queue, group_key)
-        select batchq._now(), v_queue, b.group_key
-        from (select distinct w.group_key from batchq.blocked w where w.queue = v_queue) b
-        where not exists (select from batchq._seats(v_queue) s
-                          where s.group_key = b.group_key and s.believed > 0);
+        insert into batchq.call (due_at, queue, group_key, rank, pos)
+        select batchq._now(), v_queue, b.group_key, b.first[1], b.first[2]
+        from (select w.group_key, min(array[w.rank::bigint, w.pos]) as first
+              from batchq.blocked w
+              where w.queue = v_queue
+              group by w.group_key) b
+        left join batchq._seats(v_queue) s on s.group_key = b.group_key
+        where coalesce(s.believed, 0) = 0;
     end loop;
     with rest as materialized (
         select s.ctid

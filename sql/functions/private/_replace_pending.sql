@@ -53,8 +53,12 @@ begin
         insert into batchq.scheduled (run_at, since, job_id, segment, priority, attempt, ties,
                                       queue)
         values (_replace_pending.run_at, v_now, v_gone.job_id, v_gone.segment, v_job.priority,
-                v_gone.attempt, v_gone.ties, v_gone.queue);
+                v_gone.attempt, v_gone.ties & ~24, v_gone.queue);
         perform batchq._add_line(v_gone.queue, 'scheduled', 0::smallint);
+        if v_gone.ties & 24 <> 0 then            -- its group goes on meanwhile
+            perform batchq._untie(array[row(
+                v_gone.job_id, v_gone.segment, v_gone.ties & 24, v_gone.queue)::batchq.tie]);
+        end if;
     elsif v_gone.ties & 12 = 4 then
         perform batchq._block(array[v_gone], false);
     elsif v_gone.job_id is not null then
