@@ -175,6 +175,10 @@ class QueueSettings(Struct, frozen=True):
     age_every: timedelta | None
     max_depth: int | None
     on_full: str | None
+    breaker_share: float | None
+    breaker_min: int | None
+    breaker_window: timedelta | None
+    breaker_pause: timedelta | None
 
 
 class GroupInfo(Struct, frozen=True):
@@ -192,6 +196,25 @@ class GroupInfo(Struct, frozen=True):
     weight: int
     is_set: bool
     next_since: datetime | None
+
+
+class BreakerInfo(Struct, frozen=True):
+    """A kind of job that is held back: of `ended` attempts `failed` did. `held`: up to 10,000.
+
+    `probe_at`: when the next job is let through; `probe_job_id`: the one that runs, `probes`: how
+    many failed.
+    """
+
+    queue: str
+    kind: str
+    opened_at: datetime
+    probe_at: datetime
+    probe_job_id: JobId | None
+    probes: int
+    held: int
+    ended: int
+    failed: int
+    last_error: str | None
 
 
 class DeadError(Struct, frozen=True):
@@ -264,6 +287,29 @@ class WorkerInfo(Struct, frozen=True):
     is_alive: bool
 
 
+class Gate(Struct, frozen=True):
+    """What holds a job or a queue back, or (not `holds`) what is to be known of it.
+
+    `says`: one sentence. `until`: when it is known to open. `data`: the same as a JSON object.
+    """
+
+    gate: str
+    holds: bool
+    says: str
+    until: datetime | None
+    data: bytes
+
+
+class PeekedJob(Struct, frozen=True):
+    """A job that a lease would give, and where it is now: ready, scheduled or blocked."""
+
+    job_id: JobId
+    kind: str
+    priority: int
+    group_key: str | None
+    state: State
+
+
 class CancelledJobs(Struct, frozen=True):
     """`asked`: were running, and were asked to stop. `deferred`: were locked, try again.
 
@@ -317,6 +363,11 @@ class KindCounters(Struct, frozen=True):
     reaped: int
     dead_letters: int
     cancelled: int
+    waited: int
+    wait_s: float
+    run_s: float
+    waits: list[int]
+    runs: list[int]
 
 
 class Maintained(Struct, frozen=True):

@@ -27,7 +27,7 @@ begin
                 'maintain', 'reap']),
             ('batchq_operator', array[
                 'cancel_many', 'create_token', 'list_tokens', 'maintain', 'pause', 'purge',
-                'reap', 'redrive', 'resume', 'revoke_token', 'set_group',
+                'reap', 'redrive', 'reset_breaker', 'resume', 'revoke_token', 'set_group',
                 'set_queue']),
             ('batchq_monitor', array['list_tokens'])
         ) as g(role_name, functions)
@@ -43,9 +43,10 @@ begin
             from pg_proc p
             where p.pronamespace = 'batchq'::regnamespace
               and (p.proname = any(v_grant.functions) or p.proname = any(array[
-                'counters', 'errors', 'find_token', 'get_job', 'get_queue', 'has_tokens', 'job_id',
-                'job_states', 'job_uuid', 'kind_counters', 'list_errors', 'list_groups',
-                'list_jobs', 'list_queues', 'list_workers', 'stats', 'version'])));
+                'counters', 'errors', 'explain_job', 'explain_queue', 'find_token', 'get_job',
+                'get_queue', 'has_tokens', 'job_id', 'job_states', 'job_uuid', 'kind_counters',
+                'list_breakers', 'list_errors', 'list_groups', 'list_jobs', 'list_queues',
+                'list_workers', 'peek_lease', 'queue_rates', 'stats', 'throughput', 'version'])));
         if v_grant.role_name = 'batchq_producer' then
             execute 'grant insert on batchq.jobs to batchq_producer';
         elsif v_grant.role_name in ('batchq_operator', 'batchq_monitor') then

@@ -89,6 +89,16 @@ PARTS: Final[dict[str, Json]] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 255},
         "example": "default",
     },
+    "group_key": {
+        "description": "a group's key, percent-encoded",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+        "example": "customer-7",
+    },
+    "kind": {
+        "description": "a kind of job, percent-encoded",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+        "example": "send_email",
+    },
     "worker_id": {
         "description": "a UUID that the worker process made when it started",
         "schema": {"type": "string", "format": "uuid"},

@@ -52,7 +52,12 @@ async def enqueue(call: Call[NoQuery, NewJob]) -> web.Response:
     trace = tracing.current_headers(None)
     if trace is not None:
         idempotency.add_headers(job, trace)
-    row = await services.gatherer.add(encode_spec(job), keyed=job.dedupe_key is not UNSET)
+    row = await services.gatherer.add(
+        encode_spec(job),
+        keyed=job.dedupe_key is not UNSET,
+        queue=job.queue_name,
+        later=job.delay is not UNSET or job.run_at is not UNSET,
+    )
     if fingerprint is not None and not row.is_new:
         await idempotency.check_same(services.db, row.job_id, fingerprint)
     uuid = await services.uuid(row.job_id)

@@ -27,8 +27,9 @@ REQUESTS: Final[dict[str, Any]] = {
     "CancelJobs": {"kind": "send_email", "state": "scheduled", "dry_run": True},
     "RedriveDead": {"kind": "send_email", "per_second": 50, "dry_run": True},
     "PurgeDead": {"kind": "send_email", "failed_before": AT, "dry_run": True},
-    "SetQueue": {"max_attempts": 5, "timeout": 60, "backoff": "exponential", "backoff_base": 10},
-    "ChangeQueue": {"timeout": 120},
+    "SetQueue": {"max_attempts": 5, "timeout": 60, "max_running": 20, "rate": 100},
+    "ChangeQueue": {"timeout": 120, "clear": ["rate"]},
+    "SetGroup": {"weight": 5},
     "PauseQueue": {"reason": "the mail server is away"},
     "TellWorker": {
         "worker": "mail-1",
@@ -66,6 +67,7 @@ FIELDS: Final[dict[str, Any]] = {
     "reason": "the order was withdrawn",
     "pause_reason": None,
     "dedupe_key": None,
+    "group_key": "customer-7",
     "status": "pending",
     "state": "scheduled",
     "max_attempts": 20,
@@ -91,6 +93,10 @@ FIELDS: Final[dict[str, Any]] = {
     "detail": None,
     "hint": "give a text of 1 to 255 characters",
     "wait": "30s",
+    "gate": "due",
+    "holds": True,
+    "says": "it is not due until 2030-01-31 12:00:00Z",
+    "data": {"run_at": AT},
 }
 
 SIMPLE: Final[dict[Any, Any]] = {"string": "text", "boolean": False}

@@ -2,7 +2,8 @@
 
 While a call or two are under way, what arrives waits in a bounded queue and is the next batch: the
 busier, the larger. A batch is stored as a whole or not at all, so what one bad job spoils is taken
-apart and sent again without it.
+apart and sent again without it. Of jobs for a full queue as many are stored as it has room
+for, in order; that takes a few calls, however many are refused.
 
 Jobs with a dedupe key are gathered apart from the others. Only they can wait for somebody else's
 open transaction, one that holds the same key; a batch that does is given up soon, and each of its
@@ -32,7 +33,7 @@ from pybatchq.api.errors import (
 )
 from pybatchq.api.pool import Database
 from pybatchq.calls import Connection
-from pybatchq.errors import BatchqError, VersionMismatchError
+from pybatchq.errors import BatchqError, QueueFullError, VersionMismatchError
 from pybatchq.types import EnqueuedJob
 
 IN_FLIGHT: Final = 2
@@ -51,9 +52,14 @@ log = logging.getLogger("pybatchq")
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A job of one request, on its way. spec: JSON text of an object of enqueue_many."""
+    """A job of one request, on its way. spec: JSON text of an object of enqueue_many.
+
+    later: it is not to run now, so it needs no room in a queue that is full.
+    """
 
     spec: bytes
+    queue: str
+    later: bool
     answer: asyncio.Future[EnqueuedJob]
 
     def done(self, row: EnqueuedJob) -> None:
@@ -132,11 +138,11 @@ class Gatherer:
             for one in line.empty():
                 one.fail(unavailable("the API is shutting down"))
 
-    async def add(self, spec: bytes, *, keyed: bool) -> EnqueuedJob:
+    async def add(self, spec: bytes, *, keyed: bool, queue: str, later: bool) -> EnqueuedJob:
         """Enqueue one job: committed when this returns. ApiError for this job alone."""
         if self._held_jobs >= ROOM_JOBS or self._held_bytes + len(spec) > ROOM_BYTES:
             raise unavailable("too many requests are waiting for the database", retry_after_s=1)
-        one = _Waiting(spec, asyncio.get_running_loop().create_future())
+        one = _Waiting(spec, queue, later, asyncio.get_running_loop().create_future())
         self._held_jobs += 1
         self._held_bytes += len(spec)
         try:
@@ -155,8 +161,8 @@ class Gatherer:
             except Exception as error:  # noqa: BLE001  # one batch's; the next may go well
                 self._fail(batch, error)
 
-    async def _settle(self, batch: list[_Waiting], line: _Line) -> None:
-        """Answer every job of a batch."""
+    async def _settle(self, batch: list[_Waiting], line: _Line) -> bool:
+        """Answer every job of a batch. Returns whether a queue was full."""
 
         async def enqueue(conn: Connection) -> list[EnqueuedJob]:
             return await calls.enqueue_many(conn, jobs=jobs)
@@ -166,6 +172,9 @@ class Gatherer:
             rows = await self._database.run(enqueue, within_s=line.within_s)
         except VersionMismatchError as error:
             self._fail(batch, error)
+        except QueueFullError as error:
+            await self._fill(batch, line, error)
+            return True
         except BatchqError as error:
             await self._apart(batch, line, error)
         except TimedOutError as error:
@@ -175,6 +184,30 @@ class Gatherer:
         else:
             for one, row in zip(batch, rows, strict=True):
                 one.done(row)
+        return False
+
+    async def _fill(self, batch: list[_Waiting], line: _Line, error: QueueFullError) -> None:
+        """Store the first ones of the queue that is full, as many as it has room for.
+
+        And those for other queues, and for later. Once one is refused, those behind it are, too.
+        """
+        its = [one for one in batch if f"queue '{one.queue}' is full" in str(error)]
+        if not its:  # a name that is not written as it is
+            await self._apart(batch, line, error)
+            return
+        now = [one for one in its if not one.later] or its
+        asked = set(now)
+        others = [one for one in batch if one not in asked]
+        if others:
+            await self._settle(others, line)
+        if len(now) == 1:
+            self._fail(now, error)
+            return
+        half = len(now) // 2
+        if await self._settle(now[:half], line):
+            self._fail(now[half:], error)
+        else:
+            await self._settle(now[half:], line)
 
     def _timed_out(self, batch: list[_Waiting], line: _Line, error: TimedOutError) -> None:
         if line is self._keyed:

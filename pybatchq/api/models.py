@@ -87,6 +87,7 @@ class NewJob(Struct, forbid_unknown_fields=True, omit_defaults=True):
     dedupe_for: DedupeFor | UnsetType = UNSET
     on_duplicate: Literal["return", "replace"] | UnsetType = UNSET
     headers: HeadersJson | UnsetType = UNSET
+    group_key: Name | UnsetType = UNSET
 
     def check(self) -> None:
         """Make synonyms one, and refuse what no type can: ApiError 400."""
@@ -216,6 +217,7 @@ class Job(Struct, frozen=True):
     result: Raw | None
     last_error: str | None
     errors: Annotated[Raw, Meta(extra={"schema_of": list[Failure]})]
+    group_key: str | None
 
 
 class ListedJob(Struct, frozen=True):
@@ -257,7 +259,7 @@ class ListQuery(Struct, frozen=True, forbid_unknown_fields=True):
     status: (
         Literal["pending", "running", "processing", "completed", "failed", "cancelled"] | None
     ) = None
-    state: Literal["scheduled", "ready", "leased", "completed", "failed", "cancelled"] | None = None
+    state: State | None = None
     kind: Name | None = None
     type: Name | None = None
     queue: Name | None = None
@@ -287,7 +289,10 @@ class CancelJobs(Struct, frozen=True, forbid_unknown_fields=True):
     queue: Name | None = None
     kind: Name | None = None
     type: Name | None = None
-    state: Literal["pending", "running", "processing", "scheduled", "ready", "leased"] | None = None
+    state: (
+        Literal["pending", "running", "processing", "scheduled", "ready", "blocked", "leased"]
+        | None
+    ) = None
     created_after: Time | None = None
     created_before: Time | None = None
     reason: Reason | None = None

@@ -25,7 +25,7 @@ PATH: Final = "/queues/{queue:[^/]+}"
 # Settings that are seconds here and intervals in the database.
 SPANS: Final = (
     "timeout", "lease_for", "backoff_base", "backoff_cap", "rate_period", "group_period",
-    "age_every",
+    "age_every", "breaker_window", "breaker_pause",
 )  # fmt: skip
 
 

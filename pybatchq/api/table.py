@@ -11,9 +11,12 @@ from typing import Final
 from aiohttp import web
 
 from pybatchq.api import (
+    breakers,
     dead,
     depths,
     enqueue,
+    explain,
+    groups,
     home,
     jobs,
     metrics,
@@ -37,6 +40,9 @@ TABLE: Final[tuple[Route, ...]] = (
     *enqueue.ROUTES,
     *jobs.ROUTES,
     *queues.ROUTES,
+    *groups.ROUTES,
+    *breakers.ROUTES,
+    *explain.ROUTES,
     *dead.ROUTES,
     *work.ROUTES,
     *workers.ROUTES,

@@ -24,9 +24,14 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 # Where a value is sent as text and read by the server as this type.
 _SENT_AS = {
+    "age_every": "interval",
     "backoff_base": "interval",
     "backoff_cap": "interval",
     "backoff_factor": "double precision",
+    "breaker_min": "integer",
+    "breaker_pause": "interval",
+    "breaker_share": "double precision",
+    "breaker_window": "interval",
     "concurrency": "integer",
     "created_after": "timestamptz",
     "created_before": "timestamptz",
@@ -35,15 +40,22 @@ _SENT_AS = {
     "delays": "interval[]",
     "dry_run": "boolean",
     "expires_at": "timestamptz",
+    "fair": "boolean",
     "failed_after": "timestamptz",
     "failed_before": "timestamptz",
     "finished_before": "timestamptz",
+    "group_limit": "integer",
+    "group_period": "interval",
+    "group_rate": "integer",
     "headers": "jsonb",
     "jobs": "jsonb",
     "lease_for": "interval",
     "max_attempts": "integer",
+    "max_depth": "integer",
+    "max_running": "integer",
     "memory_bytes": "bigint",
     "n": "integer",
+    "over": "interval",
     "payload": "jsonb",
     "per_second": "double precision",
     "permanent": "boolean",
@@ -51,6 +63,8 @@ _SENT_AS = {
     "pid": "integer",
     "priority": "integer",
     "progress": "jsonb",
+    "rate": "integer",
+    "rate_period": "interval",
     "reset": "boolean",
     "result": "jsonb",
     "results": "text[]::jsonb[]",
@@ -59,8 +73,11 @@ _SENT_AS = {
     "run_at": "timestamptz",
     "running": "integer",
     "secret_hash": "bytea",
+    "since": "interval",
+    "step": "interval",
     "stopping": "boolean",
     "timeout": "interval",
+    "weight": "integer",
     "worker_id": "uuid",
 }
 _BIGINTS = ("job_id", "lease_id", "before_id", "after_id")
@@ -68,7 +85,7 @@ _BIGINT_LISTS = (
     "job_ids", "lease_ids", "completed_ids", "completed_leases", "failed_ids", "failed_leases",
     "released_ids", "released_leases",
 )  # fmt: skip
-_TEXT_LISTS = ("errors", "kinds", "queues", "scopes")
+_TEXT_LISTS = ("clear", "errors", "kinds", "queues", "scopes")
 _SENT_AS.update(dict.fromkeys(_BIGINTS, "bigint"), **dict.fromkeys(_BIGINT_LISTS, "bigint[]"))
 # What these take; 1.5 would be rounded, 5 taken for a text, and neither be what was meant.
 _TAKES: dict[str, tuple[type, ...]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import get_args
 from uuid import UUID
 
@@ -11,10 +11,14 @@ import psycopg.rows
 
 from pybatchq.calls import _call
 from pybatchq.calls._call import Connection, Ids
+from pybatchq.rates import QueueRate, ThroughputPoint
 from pybatchq.types import (
+    BreakerInfo,
     DeadError,
     DeadErrors,
     ErrorCode,
+    Gate,
+    GroupInfo,
     InstalledVersion,
     JobCounters,
     JobId,
@@ -23,6 +27,7 @@ from pybatchq.types import (
     JobState,
     JobSummary,
     KindCounters,
+    PeekedJob,
     QueueSettings,
     QueueStats,
     State,
@@ -86,6 +91,11 @@ async def job_states(conn: Connection, *, job_ids: Ids) -> list[JobState]:
     return await _call.records(conn, JobState, "job_states", job_ids=job_ids)
 
 
+async def list_breakers(conn: Connection, *, queue: str | None = None) -> list[BreakerInfo]:
+    """Kinds of job that are held back as too many failed, at most 1,000."""
+    return await _call.records(conn, BreakerInfo, "list_breakers", queue=queue)
+
+
 async def list_errors(
     conn: Connection,
     *,
@@ -110,6 +120,11 @@ async def list_queues(conn: Connection) -> list[QueueSettings]:
     return await _call.records(conn, QueueSettings, "list_queues")
 
 
+async def list_groups(conn: Connection, *, queue: str, n: int | None = None) -> list[GroupInfo]:
+    """Those with the most blocked jobs first; QueueNotFoundError if there is no such queue."""
+    return await _call.records(conn, GroupInfo, "list_groups", queue=queue, n=n)
+
+
 async def find_token(conn: Connection, *, secret_hash: bytes) -> TokenInfo | None:
     """The token whose secret has this SHA-256; None if there is none, or it is no longer good."""
     found = await _call.records(conn, TokenInfo, "find_token", secret_hash=secret_hash)
@@ -126,9 +141,45 @@ async def list_workers(conn: Connection, *, n: int | None = None) -> list[Worker
     return await _call.records(conn, WorkerInfo, "list_workers", n=n)
 
 
+async def explain_job(conn: Connection, *, job_id: int) -> list[Gate]:
+    """Why it is not running: the first gate is the answer. JobNotFoundError if there is none."""
+    return await _call.records(conn, Gate, "explain_job", job_id=job_id)
+
+
+async def explain_queue(conn: Connection, *, queue: str) -> list[Gate]:
+    """Why its jobs are not running. QueueNotFoundError if it was never used or set up."""
+    return await _call.records(conn, Gate, "explain_queue", queue=queue)
+
+
+async def peek_lease(
+    conn: Connection, *, queue: str | None = None, n: int | None = None
+) -> list[PeekedJob]:
+    """What a lease would give now, best first; nothing is leased."""
+    return await _call.records(conn, PeekedJob, "peek_lease", queue=queue, n=n)
+
+
 async def stats(conn: Connection, *, queue: str | None = None) -> list[QueueStats]:
     """QueueNotFoundError if a queue is named that was never used."""
     return await _call.records(conn, QueueStats, "stats", queue=queue)
+
+
+async def queue_rates(conn: Connection, *, over: timedelta | None = None) -> list[QueueRate]:
+    """None of a queue whose rates are not known."""
+    return await _call.records(conn, QueueRate, "queue_rates", over=over)
+
+
+async def throughput(
+    conn: Connection,
+    *,
+    queue: str | None = None,
+    kind: str | None = None,
+    since: timedelta | None = None,
+    step: timedelta | None = None,
+) -> list[ThroughputPoint]:
+    """Oldest first; QueueNotFoundError if a queue is named that was never used."""
+    return await _call.records(
+        conn, ThroughputPoint, "throughput", queue=queue, kind=kind, since=since, step=step
+    )
 
 
 async def version(conn: Connection) -> InstalledVersion:

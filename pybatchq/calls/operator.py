@@ -40,8 +40,24 @@ async def set_queue(
     backoff_cap: timedelta | None = None,
     backoff_jitter: str | None = None,
     reset: bool | None = None,
+    max_running: int | None = None,
+    rate: int | None = None,
+    rate_period: timedelta | None = None,
+    group_limit: int | None = None,
+    group_rate: int | None = None,
+    group_period: timedelta | None = None,
+    group_retry: str | None = None,
+    fair: bool | None = None,
+    age_every: timedelta | None = None,
+    max_depth: int | None = None,
+    on_full: str | None = None,
+    breaker_share: float | None = None,
+    breaker_min: int | None = None,
+    breaker_window: timedelta | None = None,
+    breaker_pause: timedelta | None = None,
+    clear: Sequence[str] | None = None,
 ) -> None:
-    """Set defaults of a queue; None leaves one as it is."""
+    """Set defaults and limits of a queue; None leaves one as it is. `clear`: those to unset."""
     await _call.one(
         conn,
         "set_queue",
@@ -55,7 +71,49 @@ async def set_queue(
         backoff_cap=backoff_cap,
         backoff_jitter=backoff_jitter,
         reset=reset,
+        max_running=max_running,
+        rate=rate,
+        rate_period=rate_period,
+        group_limit=group_limit,
+        group_rate=group_rate,
+        group_period=group_period,
+        group_retry=group_retry,
+        fair=fair,
+        age_every=age_every,
+        max_depth=max_depth,
+        on_full=on_full,
+        breaker_share=breaker_share,
+        breaker_min=breaker_min,
+        breaker_window=breaker_window,
+        breaker_pause=breaker_pause,
+        clear=None if clear is None else list(clear),
     )
+
+
+async def set_group(
+    conn: Connection,
+    *,
+    queue: str,
+    group_key: str,
+    group_limit: int | None = None,
+    weight: int | None = None,
+    reset: bool | None = None,
+) -> None:
+    """Set what is different for one group of a queue; None leaves it as it is."""
+    await _call.one(
+        conn,
+        "set_group",
+        queue=queue,
+        group_key=group_key,
+        group_limit=group_limit,
+        weight=weight,
+        reset=reset,
+    )
+
+
+async def reset_breaker(conn: Connection, *, queue: str, kind: str) -> None:
+    """Let jobs of a kind run again that are held back; none is no error."""
+    await _call.one(conn, "reset_breaker", queue=queue, kind=kind)
 
 
 async def pause(conn: Connection, *, queue: str, reason: str | None = None) -> None:

@@ -40,6 +40,7 @@ async def enqueue(
     backoff_cap: timedelta | None = None,
     backoff_jitter: str | None = None,
     headers: Mapping[str, Any] | None = None,
+    group_key: str | None = None,
 ) -> JobId:
     """Add a job in the caller's transaction; the id of it, or of the one that holds its key.
 
@@ -67,6 +68,7 @@ async def enqueue(
         backoff_cap=backoff_cap,
         backoff_jitter=backoff_jitter,
         headers=None if headers is None else jsontext.encode(headers),
+        group_key=group_key,
     )
     return JobId(row[0])
 

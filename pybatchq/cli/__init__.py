@@ -1,8 +1,8 @@
 """The command `batchq`. Every command parses, calls and prints; logic lives elsewhere.
 
-A module a part of the help: `schema`, `api`, `token`, `working`, `enqueue`, `jobs`, `bulk`,
-`queues`, `workers`, `completion`. A new command is a function in one of them and a place in
-SECTIONS.
+A module a part of the help: `schema`, `api`, `token`, `working`, `enqueue`, `jobs`, `explain`,
+`bulk`, `queues`, `limits`, `workers`, `completion`. A new command is a function in one of them and
+a place in SECTIONS.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ import click
 from pybatchq import __version__
 from pybatchq.cli import (
     api,
+    breakers,
     bulk,
     completion,
     enqueue,
+    explain,
     jobs,
+    limits,
     queues,
     schema,
     token,
@@ -64,9 +67,13 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         working.list_handlers, working.run_once, working.demo,
     ),
     "Jobs": (
-        enqueue.enqueue, jobs.jobs, jobs.job, jobs.wait, bulk.cancel, bulk.redrive, bulk.purge,
+        enqueue.enqueue, jobs.jobs, jobs.job, explain.explain, jobs.wait, bulk.cancel,
+        bulk.redrive, bulk.purge,
     ),
-    "Queues": (queues.queues, queues.stats, queues.set_queue, queues.pause, queues.resume),
+    "Queues": (
+        queues.queues, queues.stats, limits.set_queue, limits.set_group, limits.groups,
+        queues.pause, queues.resume, explain.peek, breakers.breakers, breakers.reset_breaker,
+    ),
 }  # fmt: skip
 
 UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

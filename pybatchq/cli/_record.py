@@ -73,6 +73,7 @@ def _facts(job: JobRecord, failures: list[Failure], now: datetime) -> Iterator[t
     yield "priority", str(job.priority)
     yield "attempts", f"{job.attempts} of {job.max_attempts}"
     optional: tuple[tuple[str, Any], ...] = (
+        ("group key", job.group_key and visible(job.group_key)),
         ("dedupe key", job.dedupe_key and visible(job.dedupe_key)),
         ("timeout", job.timeout and span(job.timeout)),
         ("headers", job.headers and one_line_json(job.headers)),

@@ -190,7 +190,7 @@ def complete_queue(
 
 
 STATUSES = ("pending", "running", "completed", "failed", "cancelled")
-STATES = ("scheduled", "ready", "leased", "completed", "failed", "cancelled")
+STATES = ("scheduled", "ready", "blocked", "leased", "completed", "failed", "cancelled")
 DURATION = Duration()
 MOMENT = Moment()
 SINCE = Moment(ago=True)

@@ -28,6 +28,7 @@ from pybatchq.cli._values import (
 from pybatchq.errors import InvalidArgumentError, JobNotFoundError, WrongStateError
 
 C = TypeVar("C", bound=Callable[..., Any])
+CANCELLABLE = ("ready", "scheduled", "blocked", "leased", "pending", "running")
 PURGED = ("failed", "completed", "cancelled")
 ALL_HINT = "name jobs, or give filters, or --all for every one there is"
 
@@ -69,8 +70,9 @@ how_options = _options(
     "batchq cancel --queue mail --per-second 500 --yes",
 )
 @which_options
-@click.option("--state", metavar="STATE", help="ready, scheduled or leased; pending; running.",
-              shell_complete=one_of("ready", "scheduled", "leased", "pending", "running"),
+@click.option("--state", metavar="STATE",
+              help="ready, scheduled, blocked or leased; pending; running.",
+              shell_complete=one_of(*CANCELLABLE),
               )  # fmt: skip
 @click.option("--created-after", "--since", "created_after", type=SINCE, metavar="WHEN",
               help="Added since then; 2h: two hours ago.")  # fmt: skip
@@ -160,7 +162,7 @@ def redrive(
     dsn: str | None,
     **filters: Any,
 ) -> None:
-    """Put dead letters back: pending again, with all their attempts.
+    """Put dead letters back: pending again with all attempts.
 
     With filters instead of IDs: all that match, after a question. --per-second spreads their start.
     """

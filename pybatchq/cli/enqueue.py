@@ -60,6 +60,7 @@ JOB_ONLY = "goes with a KIND; with --from each line says what it has"
     "--backoff-jitter", metavar="full|none", help="Spread the waits.",
     shell_complete=one_of("full", "none"),
 )  # fmt: skip
+@click.option("--group-key", metavar="KEY", help="Jobs with it share the queue's group limits.")
 @click.option("--headers", type=JSON, metavar="JSON", help="An object that travels with the job.")
 @click.option("--from", "source", metavar="FILE|-", help="Lines of JSON, one job each.")
 @click.option("--batch", type=click.IntRange(1, 100_000), metavar="N",

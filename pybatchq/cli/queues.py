@@ -157,7 +157,8 @@ def shown(stats: QueueStats, now: datetime) -> Sequence[Cell]:
         )
     return (
         cell(stats.queue), _count(stats.ready, stats), _count(stats.scheduled, stats),
-        _count(stats.blocked, stats), _count(stats.leased, stats), _count(stats.dead, stats, STYLES["failed"]),
+        _count(stats.blocked, stats), _count(stats.leased, stats),
+        _count(stats.dead, stats, STYLES["failed"]),
         cell(oldest), cell(due), cell(paused, STYLES["paused"]),
     )  # fmt: skip
 

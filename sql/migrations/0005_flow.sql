@@ -10,7 +10,7 @@
 
 -- What a job must let go of when it leaves, as bits: 1 a dedupe key, 2 a permit of its queue to
 -- run, 4 it is in a group whose jobs wait for their turn, 8 it has a seat of its group, 16 it has
--- a permit of its group to start, not used yet.
+-- a permit of its group to start, not used yet, 32 its end is noted for a circuit breaker.
 alter table batchq.ready alter column keyed type smallint using keyed::integer::smallint;
 alter table batchq.ready rename column keyed to ties;
 alter table batchq.scheduled alter column keyed type smallint using keyed::integer::smallint;
@@ -66,12 +66,48 @@ comment on type batchq.group_turn is
     'The state of a group after its turn, and how many jobs became ready. again_in: it is to be'
     ' looked at again then.';
 
-create type batchq.group_seats as (group_key text, taken integer, believed integer);
+create type batchq.group_seats as (
+    group_key text,
+    taken integer,
+    believed integer,
+    starts_taken integer,
+    starts_believed integer
+);
 comment on type batchq.group_seats is
-    'Seats of a group: taken by jobs, and taken as its state and calls say.';
+    'Seats of a group: taken by jobs, and taken as its state and calls say. The same for permits to'
+    ' start that are not used yet.';
 
-create type batchq.tie as (job_id bigint, segment smallint, ties smallint, queue text);
-comment on type batchq.tie is 'What a job lets go of: bits as in the column ties.';
+create type batchq.tie as (
+    job_id bigint,
+    segment smallint,
+    ties smallint,
+    queue text,
+    failed boolean
+);
+comment on type batchq.tie is
+    'What a job lets go of: bits as in the column ties. failed: whether its attempt ended badly,'
+    ' null if it did not come to an end.';
+
+create type batchq.held_lane as (kinds text[], probes bigint[], upto bigint);
+comment on type batchq.held_lane is
+    'What may be started of a lane while breakers are open: jobs of other kinds, and these probes,'
+    ' up to this place.';
+
+create type batchq.breaker_info as (
+    queue text,
+    kind text,
+    opened_at timestamptz,
+    probe_at timestamptz,
+    probe_job_id bigint,
+    probes integer,
+    held integer,
+    ended integer,
+    failed integer,
+    last_error text
+);
+comment on type batchq.breaker_info is
+    'A circuit breaker that is open. probe_job_id: the job that runs as its probe. probes: how many'
+    ' failed. held: jobs that are held back, up to 10,000. ended, failed: attempts that opened it.';
 
 alter table batchq.job add column group_key text collate "C";
 
@@ -88,10 +124,14 @@ alter table batchq.queue
     add column age_every interval,
     add column max_depth integer,
     add column on_full text,
+    add column breaker_share double precision,
+    add column breaker_min integer,
+    add column breaker_window interval,
+    add column breaker_pause interval,
     add column grouped boolean not null generated always as (
         num_nonnulls(group_limit, group_rate) > 0 or coalesce(fair, false)) stored,
     add column limited boolean not null generated always as (
-        num_nonnulls(max_running, rate, group_limit, group_rate) > 0
+        num_nonnulls(max_running, rate, group_limit, group_rate, breaker_share) > 0
         or coalesce(fair, false)) stored;
 comment on column batchq.queue.slots_owed is
     'Permits to be taken out of use as they come back: the cap was lowered below what runs.';
@@ -175,12 +215,47 @@ comment on table batchq.group_state is
     ' with a higher generation, like floor. None: the group is at rest.';
 comment on index batchq.group_state_pkey is 'admission: the newest state of a group.';
 
+create table batchq.attempt_end (
+    ended_at timestamptz not null,
+    end_id bigint not null default nextval('batchq.floor_generation'),
+    ended integer not null,
+    failed integer not null,
+    queue text collate "C" not null,
+    kind text collate "C" not null,
+    constraint attempt_end_pkey primary key (queue, kind, ended_at, end_id)
+);
+comment on table batchq.attempt_end is
+    'Attempts that ended in queues with a circuit breaker, a row a call. One with none says that'
+    ' what was before does not count any more.';
+comment on index batchq.attempt_end_pkey is
+    'failures: the newest ends of a kind; upkeep: the oldest.';
+
+create table batchq.breaker (
+    opened_at timestamptz not null,
+    probe_at timestamptz not null,
+    held_until timestamptz not null,
+    closed_at timestamptz,
+    probe_job_id bigint,
+    probe_lease_id bigint,
+    probes integer not null default 0,
+    ended integer not null,
+    failed integer not null,
+    queue text collate "C" not null,
+    kind text collate "C" not null,
+    last_error text,
+    constraint breaker_pkey primary key (queue, kind)
+);
+comment on table batchq.breaker is
+    'Kinds of job that are held back. Jobs wait in scheduled until probe_at, ten of each lot, or'
+    ' held_until. closed_at: it is closed, and the row only says when jobs were to come back.';
+comment on index batchq.breaker_pkey is 'lease, ends of attempts: the breaker of a kind.';
+
 alter table batchq.floor drop constraint line_is_known;
 alter table batchq.floor add constraint line_is_known
     check (line in ('ready', 'scheduled', 'leased', 'round', 'cap', 'rate'));
 
 insert into batchq.upkeep (task, every)
-values ('age', '1 s'), ('limits', '5 s'), ('groups', '30 s');
+values ('age', '1 s'), ('breakers', '5 s'), ('limits', '5 s'), ('groups', '30 s');
 
 -- Small and busy, like ready: see 0001.
 alter table batchq.permit set (
@@ -192,6 +267,10 @@ alter table batchq.blocked set (
     autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2,
     vacuum_index_cleanup = on, vacuum_truncate = off);
 alter table batchq.call set (
+    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2,
+    vacuum_index_cleanup = on, vacuum_truncate = off);
+alter table batchq.attempt_end set (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2,
     vacuum_index_cleanup = on, vacuum_truncate = off);
@@ -214,7 +293,11 @@ alter type batchq.queue_settings
     add attribute fair boolean,
     add attribute age_every interval,
     add attribute max_depth integer,
-    add attribute on_full text;
+    add attribute on_full text,
+    add attribute breaker_share double precision,
+    add attribute breaker_min integer,
+    add attribute breaker_window interval,
+    add attribute breaker_pause interval;
 
 create type batchq.group_info as (
     group_key text,
@@ -229,5 +312,25 @@ create type batchq.group_info as (
 comment on type batchq.group_info is
     'A group of a queue. is_exact: blocked was counted to the end. seats: how many jobs of the'
     ' group count against group_limit. is_set: by set_group.';
+
+create type batchq.gate as (
+    gate text,
+    holds boolean,
+    says text,
+    until timestamptz,
+    data jsonb
+);
+comment on type batchq.gate is
+    'What holds a job or a queue back, or (holds is false) what is to be known of it. until: when'
+    ' it is known to open.';
+
+create type batchq.peeked_job as (
+    job_id bigint,
+    kind text,
+    priority integer,
+    group_key text,
+    state text
+);
+comment on type batchq.peeked_job is 'A job that a lease would give, and where it is now.';
 
 insert into batchq.migration (migration, name) values (5, 'flow');

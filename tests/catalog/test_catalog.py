@@ -239,8 +239,11 @@ def test_f006_what_happens_to_a_job_does_not_hang_on_the_list_of_workers(catalog
     readers = {name for name, text in sources.items() if re.search(r"\bbatchq\.worker\b", text)}
     calls = re.compile(rf"\bbatchq\.(?:{'|'.join(readers)})\b")
     callers = {name for name, text in sources.items() if calls.search(text)}
-    assert callers == readers | {"maintain"}
-    assert readers == {"beat_worker", "drop_worker", "list_workers", "_drop_workers"}
+    told = {"_worker_gates", "_unknown_kinds"}  # these only say why
+    assert readers == {"beat_worker", "drop_worker", "list_workers", "_drop_workers"} | told
+    assert callers == readers | {"maintain", "_kind_gates", "_waiting_gates", "explain_queue"}
+    explaining = functions(catalog, "provolatile::text")
+    assert all(explaining[name] == "s" for name in callers if name in told or "explain" in name)
 
 
 def test_the_reference_is_what_the_comments_say(catalog: Catalog) -> None:

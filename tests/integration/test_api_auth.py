@@ -126,8 +126,12 @@ async def test_a_token_for_some_queues_sees_and_touches_no_other(
     bulk = await api.post("/jobs/bulk", [{**JOB, "queue": "mail"}, JOB], headers=bearer("t"))
     assert (bulk.error[0], bulk.json["detail"]) == (403, "job 2")
     assert (await api.get(f"/jobs/{mine_id}", headers=bearer("t"))).status == 200
-    for path in (f"/jobs/{other_id}", f"/jobs/{other.json['uuid']}"):
+    for path in (f"/jobs/{other_id}", f"/jobs/{other.json['uuid']}", f"/jobs/{other_id}/explain"):
         assert (await api.get(path, headers=bearer("t"))).error[:2] == (404, "JQ003")
+    for path in (f"/jobs/{mine_id}/explain", "/queues/mail/explain", "/queues/mail/peek"):
+        assert (await api.get(path, headers=bearer("t"))).status == 200
+    for path in ("/queues/default/explain", "/queues/default/peek", "/queues/default/groups"):
+        assert (await api.get(path, headers=bearer("t"))).error[0] == 403
     listed = (await api.get("/jobs", headers=bearer("t"))).json["jobs"]
     assert [job["id"] for job in listed] == [mine_id]
     assert (await api.get("/jobs?queue=default", headers=bearer("t"))).error[0] == 403

@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,12 @@ from pybatchq.api.services import SERVICES
 from tests.conftest import Connect, Connection
 from tests.support.api import Answer, Api, client, running, serving, url_of
 from tests.support.raw import head, send_and_leave
-from tests.support.working import until
+from tests.support.working import Calls, until
 
 HOLD = "lock table batchq.job in access exclusive mode"
 # The models let it pass, and the database does not.
 TOO_EARLY = "0001-01-01T00:00:00Z"
+A_DAY = 86_400
 
 
 @pytest.fixture
@@ -193,3 +195,47 @@ async def test_f087_f042_clients_that_leave_touch_nobody_else(db: str, conn: Con
         assert (await cursor.fetchall())[0][0] == 0
         held = await asyncio.gather(*[services.db(calls.version) for _ in range(4)])
         assert len(held) == 4
+
+
+async def gathered(api: Api, connect: Connect, bodies: list[Any]) -> list[Answer]:
+    """Their answers, when they were sent as few batches."""
+    other = await connect(autocommit=False)
+    await other.execute(HOLD)
+    posts = await posted(api, *bodies)
+    await asyncio.sleep(0.3)
+    await other.commit()
+    return await asyncio.gather(*posts)
+
+
+@pytest.mark.parametrize("name", ["full", "o'clock", "a\\b"])
+async def test_a_job_for_a_full_queue_fails_alone(
+    api: Api, conn: Connection, connect: Connect, name: str
+) -> None:
+    await calls.set_queue(conn, queue=name, max_depth=1)
+    await api.enqueue(queue=name)
+    later = {"kind": "k", "queue": name, "delay": A_DAY}
+    bodies = [{"kind": "k"}, {"kind": "k", "queue": name}, {"kind": "k", "queue": "b"}, later] * 10
+    answers = await gathered(api, connect, bodies)
+    for body, answer in zip(bodies, answers, strict=True):
+        if body == {"kind": "k", "queue": name}:
+            assert (answer.status, answer.json["code"]) == (429, "JQ006")
+            assert int(answer.headers["Retry-After"]) > 0
+            assert "is full: 1 jobs wait" in answer.json["message"]
+        else:
+            assert answer.status == 201, answer.text
+
+
+@pytest.mark.parametrize("room", [0, 1, 77, 200])
+async def test_as_many_are_stored_as_there_is_room_and_in_few_calls(
+    db: str, conn: Connection, connect: Connect, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    await calls.set_queue(conn, queue="full", max_depth=room or 1)
+    async with serving(db) as api:
+        if room == 0:
+            await api.enqueue(queue="full")
+        seen = Calls(monkeypatch)
+        answers = await gathered(api, connect, [{"kind": "k", "queue": "full"}] * 300)
+        stored = sum(answer.status == 201 for answer in answers)
+        assert room <= stored <= gather.IN_FLIGHT * room  # batches do not see each other
+        assert sum(answer.status == 429 for answer in answers) == 300 - stored
+        assert seen.since(0)["enqueue_many"] < 80

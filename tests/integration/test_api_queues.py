@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote
 
 import pytest
 
 from pybatchq import calls
+from pybatchq.api.queue_models import ChangeQueue, SetQueue, Setting
 from tests.conftest import Connection
 from tests.support.api import Api, serving
 from tests.support.working import Calls
 
-NONE = dict.fromkeys(
-    ("max_attempts", "timeout", "lease_for", "backoff", "backoff_base", "backoff_factor",
-     "backoff_cap", "backoff_jitter")
-)  # fmt: skip
+NONE = dict.fromkeys(SetQueue.__struct_fields__)
 SOME = {
     "max_attempts": 5, "timeout": 120.5, "lease_for": 30.0, "backoff": "exponential",
     "backoff_base": 0.5, "backoff_factor": 3.0, "backoff_cap": 600.0, "backoff_jitter": "none",
+    "max_running": 20, "rate": 100, "rate_period": 0.5, "group_limit": 3, "group_rate": 5,
+    "group_period": 60.0, "group_retry": "yield", "fair": True, "age_every": 30.0,
+    "max_depth": 1000, "on_full": "delay", "breaker_share": 0.5, "breaker_min": 20,
+    "breaker_window": 30.0, "breaker_pause": 5.0,
 }  # fmt: skip
 # F064: every one is its own queue. `.` and `..` are parts of paths, which clients remove.
 NAMES = [
@@ -119,6 +121,88 @@ async def test_put_sets_all_and_patch_what_it_names(api: Api) -> None:
     assert (await put(api, "mail", {}))["settings"] == NONE
 
 
+async def test_patch_clears_what_it_names_and_what_it_says_is_null(api: Api) -> None:
+    await put(api, "mail", SOME)
+    body = {"rate": None, "clear": ["fair", "timeout", "on_full"], "timeout": 5}
+    changed = await put(api, "mail", body, "PATCH")
+    assert changed["settings"] == {**SOME, "rate": None, "fair": None, "on_full": None,
+                                   "timeout": 5.0}  # fmt: skip
+    answer = await api.post("/queues/mail", {"clear": ["queue"]}, method="PATCH")
+    assert answer.error[:2] == (400, "JQ001")
+    assert answer.json["message"].startswith("clear")
+
+
+def test_put_patch_and_clear_know_the_same_settings() -> None:
+    assert SetQueue.__struct_fields__ == get_args(Setting)
+    assert ChangeQueue.__struct_fields__ == (*get_args(Setting), "clear")
+    assert set(get_args(Setting)) == set(SOME)
+
+
+async def test_groups_are_listed_and_set(api: Api, conn: Connection) -> None:
+    assert (await api.get("/queues/mail/groups")).error == (404, "JQ002", "no queue 'mail'")
+    await put(api, "mail", {"group_limit": 2})
+    for _ in range(5):
+        await api.enqueue(queue="mail", group_key="a/b")
+    answer = await api.post("/queues/mail/groups/vip", {"group_limit": 9}, method="PUT")
+    assert answer.json == {
+        "queue": "mail", "group_key": "vip", "settings": {"group_limit": 9, "weight": None}
+    }  # fmt: skip
+    (job,) = await calls.lease(conn, queue="mail")
+    busy, vip = (await api.get("/queues/mail/groups")).json["groups"]
+    assert busy.pop("next_since") is not None
+    assert busy == {
+        "group_key": "a/b", "blocked": 3, "is_exact": True, "seats": 2, "group_limit": 2,
+        "weight": 1, "is_set": False,
+    }  # fmt: skip
+    assert (vip["group_key"], vip["group_limit"], vip["is_set"]) == ("vip", 9, True)
+    assert (await api.get("/queues/mail/groups?limit=1")).json["groups"][0]["blocked"] == 3
+    assert (await api.get(f"/jobs/{job.job_id}")).json["group_key"] == "a/b"
+    await api.post("/queues/mail/groups/a%2Fb", {"weight": 3}, method="PUT")
+    assert (await api.get("/queues/mail/groups")).json["groups"][0]["weight"] == 3
+    await api.post("/queues/mail/groups/vip", {}, method="PUT")
+    names = [one["group_key"] for one in (await api.get("/queues/mail/groups")).json["groups"]]
+    assert names == ["a/b"]
+
+
+async def test_breakers_are_listed_and_reset(api: Api, conn: Connection) -> None:
+    assert (await api.get("/queues/mail/breakers")).error == (404, "JQ002", "no queue 'mail'")
+    assert (await api.post("/queues/mail/breakers/k/reset", {})).error[:2] == (404, "JQ002")
+    await put(api, "mail", {"breaker_share": 1, "breaker_min": 2})
+    assert (await api.get("/queues/mail/breakers")).json == {"breakers": []}
+    for _ in range(5):
+        await api.enqueue(kind="a/b", queue="mail")
+    for job in await calls.lease(conn, queue="mail", n=2):
+        await calls.fail(conn, job_id=job.job_id, lease_id=job.lease_id, error="no route")
+    assert await calls.lease(conn, queue="mail") == []
+    (open_one,) = (await api.get("/queues/mail/breakers")).json["breakers"]
+    assert open_one.pop("opened_at") < open_one.pop("probe_at")
+    assert open_one == {
+        "kind": "a/b", "probe_job_id": None, "probes": 0, "held": 3, "ended": 2, "failed": 2,
+        "last_error": "no route",
+    }  # fmt: skip
+    for _ in range(2):  # asked twice
+        answer = await api.post("/queues/mail/breakers/a%2Fb/reset", {})
+        assert answer.json == {"breakers": []}
+    assert len(await calls.lease(conn, queue="mail", n=9)) == 3
+    answer = await api.post(f"/queues/mail/breakers/{'k' * 256}/reset", {})
+    assert answer.error[:2] == (400, "JQ001")
+
+
+BAD_GROUP: list[dict[str, Any]] = [
+    {"group_limit": -1}, {"group_limit": 10_001}, {"weight": 0}, {"weight": 1001}, {"weight": "x"},
+    {"limit": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BAD_GROUP, ids=str)
+async def test_f065_a_silly_setting_of_a_group_is_400(api: Api, body: dict[str, Any]) -> None:
+    answer = await api.post("/queues/mail/groups/g", body, method="PUT")
+    assert answer.error[:2] == (400, "JQ001")
+    answer = await api.post(f"/queues/mail/groups/{'g' * 256}", {"weight": 1}, method="PUT")
+    assert answer.error[:2] == (400, "JQ001")
+    assert (await api.get("/queues/mail")).error[0] == 404
+
+
 async def test_settings_are_for_the_jobs_and_leases_to_come(api: Api) -> None:
     await put(api, "mail", {"max_attempts": 9, "timeout": 77, "lease_for": 500})
     job = await api.enqueue(queue="mail")
@@ -149,6 +233,14 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"lease_for": 1e9}, "lease_for: "), ({"backoff": "linear"}, "backoff: "),
     ({"backoff_base": -1}, "backoff_base: "), ({"backoff_factor": 0.5}, "backoff_factor: "),
     ({"backoff_factor": 1e9}, "backoff_factor: "), ({"backoff_cap": 1e12}, "backoff_cap: "),
+    ({"max_running": -1}, "max_running: "), ({"max_running": 1_000_001}, "max_running: "),
+    ({"rate": 0.5}, "rate: "), ({"rate_period": 0.05}, "rate_period: "),
+    ({"group_limit": 10_001}, "group_limit: "), ({"group_rate": -1}, "group_rate: "),
+    ({"group_period": 1e9}, "group_period: "), ({"group_retry": "keep"}, "group_retry: "),
+    ({"fair": 1}, "fair: "), ({"age_every": 0.5}, "age_every: "), ({"max_depth": 0}, "max_depth: "),
+    ({"on_full": "drop"}, "on_full: "), ({"breaker_share": 0}, "breaker_share: "),
+    ({"breaker_share": 1.5}, "breaker_share: "), ({"breaker_min": 0}, "breaker_min: "),
+    ({"breaker_window": 0.5}, "breaker_window: "), ({"breaker_pause": 1e6}, "breaker_pause: "),
     ({"backoff_jitter": "some"}, "backoff_jitter: "), ({"limit": 1}, "unknown field: limit"),
     ({"queue": "x"}, "unknown field: queue"),
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import msgspec
 import psycopg
 import pytest
 
-from pybatchq import calls, types
+from pybatchq import calls, rates, types
 from pybatchq.errors import (
     BatchqError,
     InvalidArgumentError,
@@ -46,11 +46,14 @@ where t.typnamespace = 'batchq'::regnamespace
 group by 1
 """
 STRUCTS: dict[str, type[msgspec.Struct]] = {
+    "breaker_info": types.BreakerInfo,
     "cancelled_jobs": types.CancelledJobs,
     "dead_error": types.DeadError,
     "enqueued_job": types.EnqueuedJob,
     "error_code": types.ErrorCode,
     "extended_lease": types.ExtendedLease,
+    "gate": types.Gate,
+    "group_info": types.GroupInfo,
     "installed_version": types.InstalledVersion,
     "job_counters": types.JobCounters,
     "job_record": types.JobRecord,
@@ -60,10 +63,13 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
     "leased_job": types.LeasedJob,
     "lost_lease": types.LostLease,
     "maintained": types.Maintained,
+    "peeked_job": types.PeekedJob,
     "purged_jobs": types.PurgedJobs,
+    "queue_rate": rates.QueueRate,
     "queue_settings": types.QueueSettings,
     "queue_stats": types.QueueStats,
     "redriven_jobs": types.RedrivenJobs,
+    "throughput_point": rates.ThroughputPoint,
     "token_info": types.TokenInfo,
     "worker_info": types.WorkerInfo,
 }
@@ -166,7 +172,7 @@ async def produce_and_work(call: Session) -> None:
         timeout=dt.timedelta(hours=1), dedupe_key="k", dedupe_scope="pending",
         dedupe_for=dt.timedelta(seconds=1), on_duplicate="return", backoff="fixed",
         backoff_base=dt.timedelta(seconds=1), backoff_factor=2.5,
-        backoff_cap=dt.timedelta(days=1), backoff_jitter="none", headers={"trace": "x"},
+        backoff_cap=dt.timedelta(days=1), backoff_jitter="none", headers={"trace": "x"}, group_key="g",
     )  # fmt: skip
     many = await call(calls.enqueue_many, jobs=[{"kind": "b", "queue": "q"}] * 9)
     assert [one.ordinal for one in many] == list(range(1, 10))
@@ -222,7 +228,12 @@ async def watch_and_operate(call: Session) -> None:
         calls.set_queue, queue="q", max_attempts=7, timeout=dt.timedelta(hours=2),
         lease_for=dt.timedelta(seconds=5), backoff="exponential",
         backoff_base=dt.timedelta(seconds=2), backoff_factor=3, backoff_cap=dt.timedelta(hours=1),
-        backoff_jitter="full", reset=True,
+        backoff_jitter="full", reset=True, max_running=100, rate=50,
+        rate_period=dt.timedelta(seconds=2), group_limit=9, group_rate=8,
+        group_period=dt.timedelta(minutes=1), group_retry="hold", fair=True,
+        age_every=dt.timedelta(minutes=5), max_depth=1000, on_full="delay",
+        breaker_share=0.5, breaker_min=3, breaker_window=dt.timedelta(seconds=9),
+        breaker_pause=dt.timedelta(seconds=7), clear=["timeout"],
     )  # fmt: skip
     await call(calls.pause, queue="q", reason="why")
     (depth,) = await call(calls.stats, queue="q")
@@ -231,6 +242,20 @@ async def watch_and_operate(call: Session) -> None:
     assert await call(calls.list_queues) == [settings]
     assert (settings.max_attempts, settings.backoff_factor) == (7, 3.0)
     assert (settings.lease_for, settings.pause_reason) == (dt.timedelta(seconds=5), "why")
+    assert (settings.max_running, settings.rate, settings.group_retry) == (100, 50, "hold")
+    assert (settings.fair, settings.max_depth, settings.on_full) == (True, 1000, "delay")
+    assert (settings.breaker_share, settings.breaker_min) == (0.5, 3)
+    assert (settings.breaker_window, settings.breaker_pause) == (
+        dt.timedelta(seconds=9), dt.timedelta(seconds=7)
+    )  # fmt: skip
+    await call(calls.set_group, queue="q", group_key="g", group_limit=3, weight=2, reset=True)
+    (group,) = await call(calls.list_groups, queue="q", n=5)
+    assert group == types.GroupInfo("g", 0, True, 0, 3, 2, True, None)
+    (paused, *_) = await call(calls.explain_queue, queue="q")
+    assert (paused.gate, paused.holds, paused.until) == ("paused", True, None)
+    assert msgspec.json.decode(paused.data)["reason"] == "why"
+    assert await call(calls.peek_lease, queue="q", n=5) == []
+    await call(calls.set_queue, queue="q", reset=True)
     await call(calls.resume, queue="q")
     await change_many(call, await look_at_a_dead_letter(call))
     assert (await call(calls.counters)).started == 12
@@ -238,6 +263,18 @@ async def watch_and_operate(call: Session) -> None:
     await count_up(call)
     assert (await call(calls.version)).migration >= 4
     assert {error.code for error in await call(calls.errors)} >= {"JQ001", "JQ009"}
+    await look_at_a_breaker(call)
+
+
+async def look_at_a_breaker(call: Session) -> None:
+    await calls.set_queue(call.conn, queue="breaks", breaker_share=1, breaker_min=1)
+    await calls.enqueue(call.conn, "k", queue="breaks", max_attempts=1)
+    (job,) = await calls.lease(call.conn, queue="breaks")
+    await calls.fail(call.conn, job_id=job.job_id, lease_id=job.lease_id, error="away")
+    (breaker,) = await call(calls.list_breakers, queue="breaks")
+    assert (breaker.kind, breaker.failed, breaker.last_error) == ("k", 1, "away")
+    await call(calls.reset_breaker, queue="breaks", kind="k")
+    assert await calls.list_breakers(call.conn) == []
 
 
 async def look_at_a_dead_letter(call: Session) -> types.JobId:
@@ -248,8 +285,10 @@ async def look_at_a_dead_letter(call: Session) -> types.JobId:
     assert state == types.JobState(summary.id, "q", "failed", "failed")
     (error,) = await call(calls.list_errors, queue="q", kind="b", n=5)
     assert (error.error, error.jobs, error.job_ids) == ("e", 1, [summary.id])
+    (over,) = await call(calls.explain_job, job_id=summary.id)
+    assert (over.gate, over.holds) == ("finished", False)
     record = await call(calls.get_job, job_id=summary.id)
-    assert record.last_error == "e"
+    assert (record.last_error, record.group_key) == ("e", None)
     assert msgspec.json.decode(record.errors)[0]["attempt"] == 1
     assert await call(calls.job_uuid, job_id=summary.id) == summary.uuid == record.uuid
     assert await call(calls.job_id, job=str(summary.uuid)) == summary.id
@@ -286,6 +325,9 @@ async def change_many(call: Session, dead: types.JobId) -> None:
 async def count_up(call: Session) -> None:
     for _ in range(3):
         await call.conn.execute("select batchq._tally()")
+    points = await call(calls.throughput, queue="q", since=dt.timedelta(hours=2))
+    assert len(points) == 120
+    assert {rate.queue for rate in await call(calls.queue_rates)} >= {"q"}
     rows = await call(calls.kind_counters, queue="q")
     assert {row.kind: row.enqueued for row in rows} == {"a": 1, "b": 9}
 

@@ -26,6 +26,7 @@ VARIES = {
     r"\b[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f-]{17}\b": "<uuid>",
     r"\b[0-9]+(?:ms|s|m|h|d)(?: [0-9]+(?:s|m|h))?(?=$| |:|\))": "<span>",
     r"ago by \S+": "ago by <worker>",
+    r'"job_id":[0-9]+': '"job_id":<id>',
     r"max_attempts, .*?;": "max_attempts, ...;",
     r"\s+": " ",
 }
@@ -41,10 +42,10 @@ def plain(text: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def steps() -> list[tuple[str, str]]:
+def steps(page: str = PAGE) -> list[tuple[str, str]]:
     """Each command and what is printed, in order; the worker's turn is a step too."""
     found: list[tuple[str, str]] = []
-    for match in re.finditer(rf"```console\n(.*?)```|{WORKER}", PAGE, re.DOTALL):
+    for match in re.finditer(rf"```console\n(.*?)```|{WORKER}", page, re.DOTALL):
         if match[1] is None:
             found.append((WORKER, ""))
             continue

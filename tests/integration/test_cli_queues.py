@@ -114,31 +114,98 @@ def test_every_setting_of_a_queue_is_an_option_and_arrives(db: str) -> None:
     out = done(
         "set-queue", "mail", "--max-attempts", "5", "--timeout", "2m", "--lease-for", "30s",
         "--backoff", "fixed", "--backoff-base", "1500ms", "--backoff-factor", "3",
-        "--backoff-cap", "1h", "--backoff-jitter", "none", dsn=db,
+        "--backoff-cap", "1h", "--backoff-jitter", "none", "--max-running", "20", "--rate", "100",
+        "--rate-period", "500ms", "--group-limit", "3", "--group-rate", "5", "--group-period", "1m",
+        "--group-retry", "yield", "--fair", "--age-every", "30s", "--max-depth", "1000",
+        "--on-full", "delay", "--breaker-share", "0.5", "--breaker-min", "20",
+        "--breaker-window", "30s", "--breaker-pause", "5s", dsn=db,
     )  # fmt: skip
     assert out == "queue mail is set.\n"
-    columns = (
-        "max_attempts, timeout, lease_for, backoff, backoff_base, backoff_factor, backoff_cap,"
-        " backoff_jitter"
-    )
-    (row,) = query(db, f"select {columns} from batchq.queue where queue = 'mail'")
-    minutes, seconds = dt.timedelta(minutes=1), dt.timedelta(seconds=1)
-    assert row == (
-        5, 2 * minutes, 30 * seconds, "fixed", 1.5 * seconds, 3, 60 * minutes, "none",
-    )  # fmt: skip
+    settings = {
+        "queue": "mail", "max_attempts": 5, "timeout": 120, "lease_for": 30, "backoff": "fixed",
+        "backoff_base": 1.5, "backoff_factor": 3.0, "backoff_cap": 3600, "backoff_jitter": "none",
+        "paused_at": None, "pause_reason": None, "max_running": 20, "rate": 100,
+        "rate_period": 0.5, "group_limit": 3, "group_rate": 5, "group_period": 60,
+        "group_retry": "yield", "fair": True, "age_every": 30, "max_depth": 1000,
+        "on_full": "delay", "breaker_share": 0.5, "breaker_min": 20, "breaker_window": 30,
+        "breaker_pause": 5,
+    }  # fmt: skip
+    assert records(done("queues", "--settings", "--json", dsn=db)) == [settings]
+    done("set-queue", "mail", "--clear", "rate", "--clear", "group-limit", "--no-fair", dsn=db)
+    (now,) = records(done("queues", "--settings", "--json", dsn=db))
+    assert now == {**settings, "rate": None, "group_limit": None, "fair": False}
     done("set-queue", "mail", "--reset", "--max-attempts", "4", dsn=db)
-    (row,) = query(db, f"select {columns} from batchq.queue where queue = 'mail'")
-    assert row == (4, None, None, None, None, None, None, None)
+    (now,) = records(done("queues", "--settings", "--json", dsn=db))
+    assert now == {**dict.fromkeys(settings), "queue": "mail", "max_attempts": 4}
+    seconds = dt.timedelta(seconds=1)
     wanted = set(inspect.signature(calls.set_queue).parameters) - {"conn"}
     assert wanted <= {param.name for param in main.commands["set-queue"].params}
     nothing = batchq("set-queue", "mail", dsn=db)
     assert nothing.exit_code == 2
     assert "Nothing to set" in nothing.stderr
+    unknown = batchq("set-queue", "mail", "--clear", "speed", dsn=db)
+    assert (unknown.exit_code, "max_running" in unknown.stderr) == (2, True)
     refused = batchq("set-queue", "mail", "--max-attempts", "0", dsn=db)
     assert refused.exit_code == 2
     assert "JQ001" in refused.stderr
     done("set-queue", "mail", "--lease", "45s", dsn=db)
     assert query(db, "select lease_for from batchq.queue where queue = 'mail'") == [(45 * seconds,)]
+
+
+def test_groups_are_set_and_listed(db: str) -> None:
+    missing = batchq("groups", "mail", dsn=db)
+    assert (missing.exit_code, "JQ002" in missing.stderr) == (1, True)
+    done("set-queue", "mail", "--group-limit", "1", dsn=db)
+    assert batchq("groups", "mail", dsn=db).stderr == "no groups\n"
+    for _ in range(3):
+        job = done("enqueue", "k", "--queue", "mail", "--group-key", "a\tb", dsn=db).strip()
+    assert "group key     a\\u0009b\n" in done("job", job, dsn=db)
+    query(db, "select batchq.lease('mail')")
+    out = done("set-group", "mail", "vip", "--group-limit", "5", "--weight", "2", dsn=db)
+    assert out == "group vip of queue mail is set.\n"
+    busy, vip = fields(done("groups", "mail", dsn=db))
+    assert (busy["group_key"], busy["blocked"], busy["seats"]) == ("a\\u0009b", "2", "1")
+    assert (vip["group_limit"], vip["weight"], vip["is_set"]) == ("5", "2", "true")
+    assert len(records(done("groups", "mail", "-n", "1", "--json", dsn=db))) == 1
+    done("set-group", "mail", "vip", "--reset", dsn=db)
+    assert len(fields(done("groups", "mail", dsn=db))) == 1
+    nothing = batchq("set-group", "mail", "vip", dsn=db)
+    assert (nothing.exit_code, "Nothing to set" in nothing.stderr) == (2, True)
+    refused = batchq("set-group", "mail", "vip", "--weight", "0", dsn=db)
+    assert (refused.exit_code, "JQ001" in refused.stderr) == (2, True)
+
+
+def test_breakers_are_listed_and_reset(db: str) -> None:
+    assert batchq("breakers", dsn=db).stderr == "no kind is held back\n"
+    done("set-queue", "mail", "--breaker-share", "1", "--breaker-min", "2", dsn=db)
+    for _ in range(5):
+        done("enqueue", "a\tb", "--queue", "mail", dsn=db)
+    query(db, "select batchq.fail(job_id, lease_id, 'no route') from batchq.lease('mail', 2)")
+    assert query(db, "select job_id from batchq.lease('mail')") == []
+    (found,) = fields(done("breakers", dsn=db))
+    assert (found["queue"], found["kind"], found["held"]) == ("mail", "a\\u0009b", "3")
+    assert (found["failed"], found["ended"], found["last_error"]) == ("2", "2", "no route")
+    assert len(records(done("breakers", "mail", "--json", dsn=db))) == 1
+    assert batchq("breakers", "other", dsn=db).stderr == "no kind is held back\n"
+    for _ in range(2):  # asked twice
+        out = done("reset-breaker", "mail", "a\tb", dsn=db)
+        assert out == "kind a\\u0009b of queue mail may run.\n"
+    assert len(query(db, "select job_id from batchq.lease('mail', 9)")) == 3
+    missing = batchq("reset-breaker", "nowhere", "k", dsn=db)
+    assert (missing.exit_code, "JQ002" in missing.stderr) == (1, True)
+
+
+def test_a_full_queue_says_so_and_how_far_a_file_came(db: str, tmp_path: Path) -> None:
+    done("set-queue", "mail", "--max-depth", "4", dsn=db)
+    file = tmp_path / "jobs"
+    file.write_text('{"kind": "k", "queue": "mail"}\n' * 7)
+    stopped = batchq("enqueue", "--from", str(file), "--batch", "2", dsn=db)
+    assert stopped.exit_code == 1
+    assert "queue 'mail' is full: 4 jobs wait (JQ006); 4 lines were committed" in stopped.stderr
+    assert "go on with --skip 4" in stopped.stderr
+    refused = batchq("enqueue", "k", "--queue", "mail", dsn=db)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("batchq: queue 'mail' is full: 4 jobs wait (JQ006)\nhint: ")
 
 
 def test_pause_and_resume(db: str) -> None:

@@ -68,6 +68,26 @@ def test_a_narrow_terminal_has_fewer_columns_and_a_wide_one_cuts_less(busy: str)
     assert "send_a_very_long_kind_of_email_to_everybody" in wide.text
 
 
+def test_settings_and_groups_fit(busy: str) -> None:
+    query(
+        busy,
+        "select batchq.set_queue('work', 20000, '90 min', '10 min', 'exponential', '10 s', 2.5,"
+        " '1 day', 'full', max_running => 1000000, rate => 1000000, rate_period => '90 min',"
+        " group_limit => 10000, group_rate => 10000, fair => true, group_retry => 'hold',"
+        " age_every => '90 min', max_depth => 100000, on_full => 'delay')::text",
+    )
+    settings = shown("queues", "--settings", dsn=busy)
+    assert "1,000,000/1h 30m" in settings.text
+    assert "LEASE" not in settings.text
+    everything = shown("queues", "--settings", dsn=busy, columns=200)
+    assert "exponential 10s x2.5 to 1d jitter full" in everything.text
+    assert "10,000, 10,000/1s, fair, hold" in everything.text
+    add(busy, n=3, queue="work", group_key="a-customer-with-a-very-long-name " * 5)
+    header, line = rows(shown("groups", "work", dsn=busy))
+    assert header.split() == ["GROUP", "BLOCKED", "SEATS", "LIMIT", "WEIGHT", "NEXT", "WAITS"]
+    assert line.split()[-5:-1] == ["3", "0", "10,000", "1"]
+
+
 def test_queues_stats_and_workers_fit(busy: str) -> None:
     query(
         busy,

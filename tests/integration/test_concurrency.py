@@ -533,6 +533,13 @@ EVERY_CALL = """
     update batchq.upkeep set next_at = '-infinity';
     select batchq.maintain();
     select batchq.set_queue('default', max_attempts => 5);
+    select batchq.set_queue('turns', max_running => 2, rate => 9, group_limit => 1, fair => true);
+    select batchq.set_group('turns', 'g', weight => 3);
+    select batchq.enqueue('a', queue => 'turns', group_key => 'g');
+    select batchq.list_groups('turns');
+    select batchq.lease('turns');
+    select batchq.set_queue('turns', breaker_share => 0.1, breaker_min => 1);
+    select batchq.list_breakers(), batchq.reset_breaker('turns', 'a');
     select batchq.pause('default');
     select batchq.resume('default');
     select batchq.park('{default}');
@@ -545,6 +552,7 @@ EVERY_CALL = """
     select batchq.list_jobs(status => 'completed', kind => 'b');
     select batchq.stats();
     select batchq.counters(), batchq.kind_counters();
+    select batchq.queue_rates(), batchq.throughput('q');
     select batchq.version(), batchq.errors();
     select batchq.cancel_many(created_before => 'infinity');
     select batchq.beat_worker(gen_random_uuid(), 'w', 'h', 1, '1', '{a}', '{k}', 1, 0);
@@ -555,6 +563,7 @@ EVERY_CALL = """
     select batchq.revoke_token('t');
     select batchq.job_states('{1,2}'), batchq.list_errors();
     select batchq.list_queues(), batchq.get_queue('default');
+    select batchq.explain_job(1), batchq.explain_queue('default'), batchq.peek_lease();
     update batchq.dead set failed_at = failed_at;
     select batchq.purge(), batchq.purge(status => 'completed'), batchq.purge(status => 'cancelled')
 """

@@ -79,6 +79,68 @@ async def test_a_database_at_an_older_migration_becomes_the_same(
         assert rows(upgraded, newest) == rows(fresh, newest) == [(len(MIGRATIONS),)]
 
 
+# one job of each kind of row that lives on, with a dedupe key and without; written as it was then
+LIVE = """
+    insert into batchq.queue (queue, max_attempts) values ('q', 7);
+    insert into batchq.job (id, created_at, run_at, segment, priority, max_attempts, queue, kind,
+                            payload, dedupe_key)
+    select nextval('batchq.position'), now(), now(), batchq_segment.last_value, 0, 3, 'q', 'k',
+           '{}', k
+    from batchq.current_segment as batchq_segment, unnest(array['a', null, 'c', null, 'e', null]) k;
+    insert into batchq.dedupe (queue, dedupe_key, job_id, segment)
+    select j.queue, j.dedupe_key, j.id, j.segment from batchq.job j where j.dedupe_key is not null;
+    insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue)
+    select j.id, j.id, j.segment, 0, 0, j.dedupe_key is not null, 'q'
+    from batchq.job j where j.id in (1, 2);
+    insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, keyed, queue)
+    select j.id, now(), now(), j.segment, 0, 1, j.dedupe_key is not null, 'q'
+    from batchq.job j where j.id in (3, 4);
+    insert into batchq.leased (job_id, lease_id, lease_until, reap_at, leased_at, segment, priority,
+                               attempt, keyed, queue)
+    select j.id, nextval('batchq.lease_number'), now() + interval '1 h', now() + interval '1 h',
+           now(), j.segment, 0, 1, j.dedupe_key is not null, 'q'
+    from batchq.job j where j.id in (5, 6);
+"""
+
+
+@pytest.mark.parametrize("applied", range(1, 5))
+async def test_jobs_of_a_database_from_before_limits_go_on(
+    server: Databases, db: str, empty_db: str, applied: int
+) -> None:
+    async with await psycopg.AsyncConnection.connect(empty_db, autocommit=True) as conn:
+        for file in [install.sql_dir() / "schema.sql", *MIGRATIONS[:applied]]:
+            await conn.execute(file.read_text().encode())
+        for statement in LIVE.split(";"):
+            await conn.execute(statement.encode())
+    await install.install_dsn(empty_db)
+    assert schema(server, empty_db) == schema(server, db)
+    with psycopg.connect(empty_db, autocommit=True) as conn:
+        ties = """
+            select job_id, ties from batchq.ready
+            union all select job_id, ties from batchq.scheduled
+            union all select job_id, ties from batchq.leased order by 1"""
+        assert rows(conn, ties) == [(1, 1), (2, 0), (3, 1), (4, 0), (5, 1), (6, 0)]
+        held = "select batchq.enqueue('k', queue => 'q', dedupe_key => k)"
+        again = f"{held} from unnest(array['a', 'c', 'e']) k"
+        assert rows(conn, again) == [(1,), (3,), (5,)]
+        # they count against limits that are set now, and what they hold is given back
+        rows(conn, "select batchq.set_queue('q', max_running => 4, group_limit => 1)")
+        took = rows(conn, "select job_id, lease_id from batchq.lease('q', 9)")
+        assert [job for job, _ in took] == [1, 2]
+        assert rows(conn, "select * from batchq.lease('q', 9)") == []
+        rows(conn, "select batchq.complete(job_id, lease_id) from batchq.leased")
+        conn.execute("update batchq.upkeep set next_at = '-infinity'")
+        rows(conn, "select * from batchq.maintain()")
+        assert len(rows(conn, "select * from batchq.lease('q', 9)")) == 2
+        rows(conn, "select batchq.complete(job_id, lease_id) from batchq.leased")
+        assert rows(conn, "select * from batchq.dedupe") == []
+        states = "select state, count(*) from batchq.jobs group by 1"
+        assert rows(conn, states) == [("completed", 6)]
+        permits = "select sum(n) from batchq.permit where line = 'cap'"
+        assert rows(conn, permits) == [(4,)]
+        assert rows(conn, "select max_attempts, limited from batchq.queue") == [(7, True)]
+
+
 def test_a_client_asks_for_the_newest_migration() -> None:
     assert len(MIGRATIONS) == connections.MIGRATION
 

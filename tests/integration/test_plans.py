@@ -7,90 +7,19 @@ does not depend on the machine. F048, F049, F050, A-60, B-14, B-31.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from tests.support.plans import NO_AUTOVACUUM, Explained, warm
 from tests.support.servers import Databases
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-Parameters = Mapping[str, object] | Sequence[object]
 
 READY = 400_000
-# one row each
-READ_WHOLE = {"installation", "position"}
-
-
-@dataclass(slots=True)
-class Profile:
-    """What one statement did, with everything it called. Buffers: hit and read."""
-
-    buffers: int = 0
-    nodes: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def indexes(self) -> set[str]:
-        return {node["Index Name"] for node in self.nodes if "Index Name" in node}
-
-    @property
-    def seq_scans(self) -> set[str]:
-        kind = ("Seq Scan", "Bitmap Heap Scan", "Parallel Seq Scan")
-        scans = {n.get("Relation Name", "?") for n in self.nodes if n["Node Type"] in kind}
-        return scans - READ_WHOLE
-
-    @property
-    def sorted_rows(self) -> int:
-        return max((n["Actual Rows"] for n in self.nodes if n["Node Type"] == "Sort"), default=0)
-
-    @property
-    def rows_filtered(self) -> int:
-        return max((n.get("Rows Removed by Filter", 0) for n in self.nodes), default=0)
-
-
-class Explained:
-    """A session whose every statement, nested ones too, is explained as it runs."""
-
-    def __init__(self, conn: Connection) -> None:
-        self.conn = conn
-        self._plans: list[dict[str, Any]] = []
-        conn.execute("load 'auto_explain'")
-        for name, setting in {
-            "log_min_duration": "0",
-            "log_nested_statements": "on",
-            "log_analyze": "on",
-            "log_timing": "off",
-            "log_buffers": "on",
-            "log_format": "json",
-            "log_level": "notice",
-        }.items():
-            conn.execute(f"set auto_explain.{name} = {setting}".encode())
-        conn.add_notice_handler(self._notice)
-
-    def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
-        _, found, plan = (diagnostic.message_primary or "").partition("plan:\n")
-        if found:
-            self._plans.append(json.loads(plan)["Plan"])
-
-    def profile(self, query: str, parameters: Parameters = ()) -> Profile:
-        self._plans.clear()
-        # by the simple protocol: otherwise the outermost statement ends with the next one only
-        psycopg.ClientCursor(self.conn).execute(query.encode(), parameters)
-        outermost = self._plans[-1]
-        hit = outermost.get("Shared Hit Blocks", 0) + outermost.get("Shared Read Blocks", 0)
-        return Profile(hit, [node for plan in self._plans for node in walk(plan)])
-
-
-def walk(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from walk(child)
-
-
 # Each call, with an upper bound of the buffers it may touch: about twice what it took when this
 # was written. The first five leases are of jobs 1 to 5 and so on: see `full`.
 CALLS = {
@@ -155,23 +84,6 @@ CALLS = {
 LOOSE = {"maintain", "redrive", "cancel_many of a queue"}
 
 
-def warm(conn: Connection) -> None:
-    """Ten rounds of every call while the tables are empty and analysed as such."""
-    conn.execute("vacuum analyze")
-    nothing = {
-        "id": 0, "lease": 0, "ids": [0] * 5, "leases": [0] * 5, "ready": 0, "scheduled": 0,
-        "returned": 0, "dead": [0], "mixed": [0],
-    }  # fmt: skip
-    for query, _ in CALLS.values():
-        for _ in range(10):
-            try:
-                with conn.transaction(force_rollback=True):
-                    conn.execute(query.encode(), nothing)
-            except psycopg.Error as error:
-                if not (error.sqlstate or "").startswith("JQ"):  # no such job, lease lost
-                    raise
-
-
 def fill(conn: Connection) -> None:
     """400,000 ready, as many scheduled of higher priority, 50,000 leased, 50,000 completed, 20,000
     dead letters, 1,000 keys. The tables stay unanalysed.
@@ -187,7 +99,8 @@ def fill(conn: Connection) -> None:
             from generate_series(1, 920000) g;
             select setval('batchq.position', 920000), setval('batchq.lease_number', 50000);
             insert into batchq.ready (pos, job_id, segment, priority, attempt, ties, queue)
-            select g, g, 0, 0, 0, (g <= 1000)::integer, 'default' from generate_series(1, {ready}) g;
+            select g, g, 0, 0, 0, (g <= 1000)::integer, 'default'
+            from generate_series(1, {ready}) g;
             update batchq.ready set pos = pos + 1000000 where pos = 400000;
             insert into batchq.dedupe (queue, dedupe_key, job_id, segment)
             select 'default', 'k' || g, g, 0 from generate_series(1, 1000) g;
@@ -219,23 +132,12 @@ def fill(conn: Connection) -> None:
 def full(server: Databases, template: str) -> Iterator[Explained]:
     """A session whose plans were made when there was nothing, on tables that are full by now."""
     with server.fresh(template) as dsn, psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(  # statistics stay as they are: of empty tables
-            """
-            do $$
-            declare
-                v_name text;
-            begin
-                for v_name in
-                    select oid::regclass::text from pg_class
-                    where relnamespace = 'batchq'::regnamespace and relkind = 'r'
-                loop
-                    execute format('alter table %s set (autovacuum_enabled = off)', v_name);
-                end loop;
-            end
-            $$
-            """
-        )
-        warm(conn)
+        conn.execute(NO_AUTOVACUUM)
+        nothing = {
+            "id": 0, "lease": 0, "ids": [0] * 5, "leases": [0] * 5, "ready": 0, "scheduled": 0,
+            "returned": 0, "dead": [0], "mixed": [0],
+        }  # fmt: skip
+        warm(conn, CALLS, nothing)
         with psycopg.connect(dsn, autocommit=True) as other:
             fill(other)
         yield Explained(conn)

@@ -9,7 +9,8 @@ import pytest
 
 import pybatchq
 from pybatchq import calls
-from pybatchq.errors import InvalidArgumentError
+from pybatchq.errors import InvalidArgumentError, QueueFullError
+from pybatchq.testing import Ledger, drain, registry
 from tests.conftest import Connection
 
 
@@ -37,6 +38,39 @@ async def test_the_same_name_is_awaited_on_an_asynchronous_connection(conn: Conn
     assert (await calls.get_job(conn, job_id=job_id)).priority == 3
     (many,) = await pybatchq.enqueue_many(conn, jobs=[{"kind": "a"}])
     assert many.is_new
+
+
+async def test_jobs_of_a_group_run_in_the_order_in_which_they_were_added_anyhow(
+    db: str, conn: Connection
+) -> None:
+    await calls.set_queue(conn, queue="q", group_limit=1)
+    job = {"kind": "ledger", "queue": "q", "group_key": "g"}
+    with psycopg.connect(db, autocommit=True) as sync:
+        ids = [pybatchq.enqueue(sync, "ledger", {}, queue="q", group_key="g")]
+        ids += [one.job_id for one in pybatchq.enqueue_many(sync, jobs=[job] * 3)]
+    ids.append(await pybatchq.enqueue(conn, "ledger", {}, queue="q", group_key="g"))
+    ids += [one.job_id for one in await pybatchq.enqueue_many(conn, jobs=[job] * 3)]
+    assert (await calls.get_job(conn, job_id=ids[3])).group_key == "g"
+    async with Ledger(db) as ledger:
+        await drain(db, registry(ledger), queues=["q"], concurrency=5)
+        runs = await ledger.runs()
+    assert [run.job_id for run in runs] == ids
+    ended = [run.ended_at for run in runs]
+    assert all(end and end < run.started_at for end, run in zip(ended, runs[1:], strict=False))
+
+
+async def test_a_full_queue_refuses_a_producer_and_keeps_nothing(db: str, conn: Connection) -> None:
+    await calls.set_queue(conn, queue="default", max_depth=2)
+    with psycopg.connect(db, autocommit=True) as sync:
+        with pytest.raises(QueueFullError, match="queue 'default' is full: 2 jobs wait"):
+            pybatchq.enqueue_many(sync, jobs=[{"kind": "k"}] * 3)
+        pybatchq.enqueue_many(sync, jobs=[{"kind": "k"}] * 2)
+        with pytest.raises(QueueFullError) as caught:
+            pybatchq.enqueue(sync, "k")
+        pybatchq.enqueue(sync, "k", delay=dt.timedelta(hours=1))
+    assert "max_depth" in str(caught.value.hint)
+    (depth,) = await calls.stats(conn)
+    assert (depth.ready, depth.scheduled) == (2, 1)
 
 
 def test_a_newer_schema_with_more_columns_harms_no_older_client(db: str) -> None:

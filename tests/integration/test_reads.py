@@ -47,6 +47,16 @@ READS = {
     "get_job(870000)": 60,
     "get_job(900001)": 60,
     "get_queue('due')": 80,
+    "explain_job(300000)": 1_100,
+    "explain_job(400000)": 400,
+    "explain_job(700000)": 80,
+    "explain_job(800001)": 60,
+    "explain_job(870000)": 60,
+    "explain_job(900001)": 60,
+    "explain_queue('default')": 5_000,
+    "explain_queue('due')": 150,
+    "peek_lease()": 500,
+    "peek_lease('due', 1000)": 1_300,
     "redrive(n => 100)": 25_000,
     "redrive(queue => 'due', n => 100)": 200,
     "redrive(error => 'none', n => 100, dry_run => true)": 200_000,
@@ -55,6 +65,10 @@ READS = {
     "purge(array[850001, 850002, 7], status => 'completed')": 1_000,
     "cancel_many(state => 'ready', n => 100)": 10_000,
 }
+
+
+# tables of a few rows, whose size does not depend on jobs
+SMALL = {"worker", "upkeep"}
 
 
 def unanalysed(conn: Connection) -> None:
@@ -96,7 +110,7 @@ def test_f048_b14_a_look_reads_by_index_and_little(full: Explained, read: str) -
     finally:
         full.conn.execute("rollback")
     assert profile.buffers <= READS[read]
-    assert profile.seq_scans == set()
+    assert profile.seq_scans <= SMALL
 
 
 @pytest.mark.timeout(180)
@@ -146,8 +160,8 @@ def test_f049_the_last_step_of_many_costs_what_the_first_did(db: str, call: str)
         conn.execute("select setval('batchq.position', 20000)")
         if call == "cancel_many":
             conn.execute(
-                "insert into batchq.ready (pos, job_id, segment, priority, attempt, keyed, queue)"
-                " select id, id, 0, 0, 0, false, queue from batchq.job"
+                "insert into batchq.ready (pos, job_id, segment, priority, attempt, ties, queue)"
+                " select id, id, 0, 0, 0, 0, queue from batchq.job"
             )
         else:
             conn.execute(

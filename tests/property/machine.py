@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
-from tests.property.model import STATUS, Job, Model, Pair, RefusedError
+from tests.property.model import STATUS, Model, Pair, RefusedError
+from tests.property.records import SECOND, Job
 from tests.property.specs import micros, span
 
 CLOCK = """
@@ -19,24 +20,28 @@ CLOCK = """
 # setseed: jitter is the same in each run of an example, so hypothesis can repeat and shrink it
 EMPTY = """
     truncate batchq.job, batchq.outcome, batchq.error, batchq.ready, batchq.scheduled,
-             batchq.leased, batchq.dead, batchq.dedupe, batchq.queue, batchq.floor;
+             batchq.leased, batchq.dead, batchq.dedupe, batchq.queue, batchq.floor,
+             batchq.permit, batchq.blocked, batchq.call, batchq.group_state,
+             batchq.group_setting;
     select setval('batchq.position', 1, false), setval('batchq.lease_number', 1, false),
            setval('batchq.floor_generation', 1, false), set_config('test.micros', '0', false),
            setseed(0);
     insert into batchq.floor (queue, line) values ('', 'leased');
     update batchq.upkeep set next_at = '-infinity', done = 0, breaches = 0"""
+A_MOMENT = 10_000
 MICROS = "(extract(epoch from {} - timestamptz '2030-01-01 00:00:00+00') * 1000000)::bigint"
 JOBS = f"""
     select coalesce(jsonb_object_agg(j.id, jsonb_build_array(
         j.queue, j.priority, j.status, j.state, j.attempts, j.max_attempts,
         {MICROS.format("j.run_at")}, {MICROS.format("j.locked_until")}, j.locked_by,
         j.dedupe_key, j.payload, j.result, j.progress, j.last_error,
-        j.cancel_requested_at is not null)), '{{}}'), count(*)
+        j.cancel_requested_at is not null, j.group_key)), '{{}}'), count(*)
     from batchq.jobs j"""
 PLACES = """
     select job_id, array_agg(state)
     from (select job_id, 'ready' as state from batchq.ready
           union all select job_id, 'scheduled' from batchq.scheduled
+          union all select job_id, 'blocked' from batchq.blocked
           union all select job_id, 'leased' from batchq.leased
           union all select job_id, 'failed' from batchq.dead
           union all select job_id, state from batchq.outcome) p
@@ -57,8 +62,33 @@ BELOW_FLOOR = """
                     and s.run_at < batchq._instant(l.hard_floor))
        or exists (select from batchq.leased d
                   where l.line = 'leased' and d.lease_until < batchq._instant(l.hard_floor))
+       or exists (select from batchq.call c
+                  where l.line = 'round' and c.queue = l.queue
+                    and c.due_at < batchq._instant(l.hard_floor))
+       or exists (select from batchq.permit p
+                  where p.line = l.line and p.queue = l.queue and p.place < l.hard_floor)
     union all
     select '', u.task, 0, u.breaches from batchq.upkeep u where u.breaches > 0"""
+
+# of each queue: permits to run that are there or in use, without what is owed; permits to start
+PERMITS = """
+    select q.queue,
+           coalesce(sum(p.n) filter (where p.line = 'cap'), 0)::integer - q.slots_owed
+           + (select count(*) from batchq.leased l where l.queue = q.queue)::integer,
+           coalesce(sum(p.n) filter (where p.line = 'rate'), 0)::integer
+    from batchq.queue q left join batchq.permit p on p.queue = q.queue
+    group by q.queue"""
+SEATS = """
+    select s.queue, t.group_key, t.taken, t.believed
+    from (select distinct f.queue from batchq.floor f where f.line = 'round') s
+    cross join lateral batchq._seats(s.queue) t"""
+STARTED = """
+    select s.queue, s.group_key,
+           s.started - coalesce((select sum(c.starts) from batchq.call c
+                                 where c.queue = s.queue and c.group_key = s.group_key
+                                   and c.due_at <= batchq._now()), 0)::integer
+    from (select distinct on (g.queue, g.group_key) g.* from batchq.group_state g
+          order by g.queue, g.group_key, g.generation desc) s"""
 
 
 class Beside(RuleBasedStateMachine):
@@ -71,6 +101,8 @@ class Beside(RuleBasedStateMachine):
         self.model = Model()
         self.leases: list[Pair] = []
         self.last_lease = 0
+        self.ran: dict[str, int] = {}
+        self.sat: dict[tuple[str, str], int] = {}
 
     # how calls are made and compared
 
@@ -168,12 +200,23 @@ class Beside(RuleBasedStateMachine):
                 expected += self.model.lease(queue, n - len(expected), lease_for, "w")
         return expected
 
-    def next_due(self, names: list[str]) -> timedelta | None:
-        """How long until the first scheduled job of these queues is due."""
+    def check_wait(self, found: timedelta | None, names: list[str]) -> None:
+        """A worker of these queues may sleep so long: exactly until a job is due where no limit
+        is; nowhere longer than until the next chance, a moment aside."""
         awake = [name for name in names if not self.model.queue(name).paused]
-        found = [job.due for name in awake for job in self.model.in_state("scheduled", queue=name)]
-        waits = [max(due - self.model.now, 0) for due in found if due is not None]
-        return span(min(waits, default=None))
+        jobs = [job for name in awake for job in self.model.in_state("scheduled", queue=name)]
+        if None in {job.due for job in jobs}:
+            return
+        dues = [job.due or 0 for job in jobs]
+        if any(self.model.queue(name).limited for name in awake):
+            chances = [self.model.chance(name) for name in awake]
+            waits = [at - self.model.now for at in (*dues, *chances) if at is not None]
+            if waits:
+                assert found is not None
+                assert found // timedelta(microseconds=1) <= max(min(waits), A_MOMENT)
+        else:
+            waits = [max(due - self.model.now, 0) for due in dues]
+            assert found == span(min(waits, default=None))
 
     def set_clock(self, now: int) -> None:
         self.model.now = max(now, self.model.now)
@@ -186,13 +229,17 @@ class Beside(RuleBasedStateMachine):
         self.every_job_is_where_the_model_has_it()
         self.dedupe_keys_are_held_as_the_model_says()
         self.no_row_stands_below_its_floor()
+        self.permits_and_seats_are_as_many_as_there_should_be()
+        self.no_limit_is_exceeded()
 
     def every_job_is_where_the_model_has_it(self) -> None:
         shown, count = self.one(JOBS)
         for job in self.model.in_state("scheduled"):
             if job.due is None:
                 job.due = shown[str(job.id)][6]
-                assert 0 <= job.due - self.model.now <= job.due_within
+                assert job.due_from <= job.due - self.model.now <= job.due_within
+                if job.runs_when_due:
+                    job.run_at = job.due
         expected = {str(job.id): self.view(job) for job in self.model.jobs.values()}
         assert shown == expected
         assert count == len(expected)
@@ -224,6 +271,7 @@ class Beside(RuleBasedStateMachine):
             job.progress,
             last_error,
             job.stopping,
+            job.group_key,
         ]
 
     def dedupe_keys_are_held_as_the_model_says(self) -> None:
@@ -234,3 +282,38 @@ class Beside(RuleBasedStateMachine):
 
     def no_row_stands_below_its_floor(self) -> None:
         assert self.conn.execute(BELOW_FLOOR).fetchall() == []
+
+    def permits_and_seats_are_as_many_as_there_should_be(self) -> None:
+        permits = {name: (cap, rate) for name, cap, rate in self.conn.execute(PERMITS.encode())}
+        for name, queue in self.model.queues.items():
+            cap, rate = permits[name]
+            if queue.max_running is not None:
+                assert cap == queue.max_running - queue.missing
+            assert rate == (queue.rate or 0)
+        seats = self.conn.execute(SEATS.encode()).fetchall()
+        assert [row for row in seats if row[2] != row[3]] == []
+        taken = {(queue, group): n for queue, group, n, _ in seats if n > 0}
+        assert taken == self.model.seats()
+        for queue_name, group, started in self.conn.execute(STARTED.encode()):
+            assert started == self.model.started(queue_name, group)
+
+    def no_limit_is_exceeded(self) -> None:
+        """Where more run, or have seats, than the limit says, it was lowered, and none is added."""
+        for name, queue in self.model.queues.items():
+            running = len(self.model.in_state("leased", queue=name))
+            if queue.max_running is not None:
+                assert running <= max(queue.max_running, self.ran.get(name, 0))
+            self.ran[name] = running
+        seats = self.model.seats()
+        for (name, group), taken in seats.items():
+            limit = self.model.seats_of(name, group)
+            assert taken <= max(limit, self.sat.get((name, group), 0))
+        self.sat = seats
+        for (name, key), starts in self.model.starts.items():
+            queue = self.model.queue(name)
+            most, period = queue.rate, queue.period
+            if key is not None:
+                most, period = queue.group_rate, queue.group_period or SECOND
+            if most is not None:
+                later = starts[most:]
+                assert all(b - a >= period for a, b in zip(starts, later, strict=False))

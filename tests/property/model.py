@@ -6,17 +6,24 @@ refuse raises RefusedError and changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-SECOND = 1_000_000
+from tests.property.flow import Flow
+from tests.property.records import LIMITS, SECOND, Group, Hold, Job, Policy, Queue
+
 DEFAULT_LEASE = 60 * SECOND
 EVERY = {
-    "floors": 60, "keys": 10, "lanes": 600, "promote": 1, "reap": 1, "tally": 5, "workers": 60,
+    "age": 1, "breakers": 5, "floors": 60, "groups": 30, "keys": 10, "lanes": 600, "limits": 5, "promote": 1,
+    "reap": 1, "tally": 5, "workers": 60,
 }  # fmt: skip
-STATUS = {"ready": "pending", "scheduled": "pending", "leased": "running"}
+STATUS = {
+    "ready": "pending", "scheduled": "pending", "blocked": "pending", "leased": "running",
+}  # fmt: skip
+PENDING = ("ready", "scheduled", "blocked")
 
 Pair = tuple[int, int]
 Spec = dict[str, Any]
@@ -31,90 +38,11 @@ class RefusedError(Exception):
 
 
 @dataclass(slots=True)
-class Policy:
-    """Backoff as a job or a queue sets it; None is not set."""
-
-    backoff: str | None = None
-    backoff_base: int | None = None
-    backoff_factor: int | None = None
-    backoff_cap: int | None = None
-    backoff_jitter: str | None = None
-
-
-@dataclass(slots=True)
-class Queue:
-    max_attempts: int | None = None
-    timeout: int | None = None
-    lease_for: int | None = None
-    policy: Policy = field(default_factory=Policy)
-    paused: bool = False
-
-
-@dataclass(slots=True)
-class Hold:
-    job_id: int
-    until: int | None
-
-
-@dataclass(slots=True)
-class Job:
-    id: int
-    queue: str
-    priority: int
-    max_attempts: int
-    timeout: int | None
-    dedupe_key: str | None
-    keyed: bool
-    policy: Policy
-    payload: Any
-    run_at: int
-    state: str = "ready"
-    attempts: int = 0
-    place: int = 0
-    ready_at: int | None = None
-    due: int | None = None
-    due_within: int = 0  # where due is None: a jittered wait of at most so long
-    lease_id: int | None = None
-    lease_until: int | None = None
-    leased_at: int = 0
-    worker: str | None = None
-    stopping: bool = False
-    reason: str | None = None
-    progress: Any = None
-    result: Any = None
-    errors: list[str] = field(default_factory=list)
-
-    @property
-    def deadline(self) -> int | None:
-        return None if self.timeout is None else self.leased_at + self.timeout
-
-    def shown_run_at(self) -> int | None:
-        match self.state:
-            case "ready":
-                return self.run_at if self.ready_at is None else self.ready_at
-            case "scheduled":
-                return self.due
-            case _:
-                return self.run_at
-
-
-@dataclass(slots=True)
-class Model:
-    now: int = 0
-    jobs: dict[int, Job] = field(default_factory=dict)
+class Model(Flow):
     holds: dict[tuple[str, str], Hold] = field(default_factory=dict)
-    queues: dict[str, Queue] = field(default_factory=dict)
     ended: dict[Pair, str] = field(default_factory=dict)
     next_task: dict[str, int] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
-    _places: Iterable[int] = field(default_factory=itertools.count)
-
-    def queue(self, name: str) -> Queue:
-        return self.queues.get(name, Queue())
-
-    def in_state(self, *states: str, queue: str | None = None) -> list[Job]:
-        found = [j for j in self.jobs.values() if j.state in states]
-        return [j for j in found if queue is None or j.queue == queue]
 
     def live_leases(self) -> list[Pair]:
         return [(j.id, j.lease_id) for j in self.in_state("leased") if j.lease_id is not None]
@@ -127,9 +55,7 @@ class Model:
             holder = self.jobs.get(hold.job_id)
             state = holder.state if holder else None
             in_window = hold.until is not None and hold.until > self.now
-            in_scope = state in ("ready", "scheduled") or (
-                state == "leased" and scope == "unfinished"
-            )
+            in_scope = state in PENDING or (state == "leased" and scope == "unfinished")
             if in_window or in_scope:
                 return hold.job_id
         self.holds[key] = Hold(job_id, until)
@@ -165,35 +91,85 @@ class Model:
             policy=Policy(**{k: v for k, v in spec.items() if k.startswith("backoff")}),
             payload=spec.get("payload", {}),
             run_at=self.starts_at(spec),
-            place=next(iter(self._places)),
+            group_key=spec.get("group_key"),
+            waits="group_key" in spec and settings.grouped,
+            first_place=self.next_place(),
         )
+        job.place = job.first_place
         if job.run_at > self.now:
             self._schedule(job, job.run_at)
+        elif job.waits:
+            self.block(job, job.place)
         self.jobs[job_id] = job
 
     def replace(self, spec: Spec, job_id: int) -> None:
         job = self.jobs.get(job_id)
-        if job is None or job.state not in ("ready", "scheduled"):
+        if job is None or job.state not in PENDING:
             return
         job.payload = spec.get("payload", {})
         job.run_at = self.starts_at(spec)
         if job.run_at > self.now:
+            job.seat = job.start = False
             self._schedule(job, job.run_at)
         elif job.state == "ready":
             job.ready_at = self.now
-        else:
-            self._make_ready(job)
+        elif job.state == "scheduled":
+            self.make_pending(job)
 
     def enqueue(self, spec: Spec, fresh_id: int) -> int:
         """`fresh_id` is the id that a new job gets; the answer is what enqueue returns."""
-        holder = self.claim_for(spec, fresh_id)
-        if holder == fresh_id:
-            self.insert(spec, fresh_id)
-        elif spec.get("on_duplicate") == "replace":
+        with self._undone_if_refused():
+            full = self.is_full(spec.get("queue", "default"))
+            holder = self.claim_for(spec, fresh_id)
+            if holder == fresh_id:
+                self.insert(spec, fresh_id)
+                if full and self.jobs[fresh_id].state != "scheduled":
+                    self._put_off([self.jobs[fresh_id]])
+                    self.jobs[fresh_id].runs_when_due = True
+        if holder != fresh_id and spec.get("on_duplicate") == "replace":
             self.replace(spec, holder)
         return holder
 
+    def is_full(self, queue: str) -> bool:
+        most = self.queue(queue).max_depth
+        return most is not None and self.depth(queue) >= most
+
+    @contextlib.contextmanager
+    def _undone_if_refused(self) -> Iterator[None]:
+        before = (dict(self.jobs), dict(self.holds), set(self.used))
+        try:
+            yield
+        except RefusedError:
+            self.jobs, self.holds, self.used = before
+            raise
+
+    def _put_off(self, jobs: list[Job]) -> None:
+        """They are too many for their queue."""
+        for job in jobs:
+            if self.queue(job.queue).on_full != "delay":
+                raise RefusedError("JQ006")
+            self._schedule(job, None)
+            job.due_from, job.due_within = 30 * SECOND, 90 * SECOND
+
+    def fit_depth(self, ids: Sequence[int]) -> None:
+        """Of new jobs, those of lowest priority are put off first, and the last of them."""
+        new = [self.jobs[job_id] for job_id in ids]
+        for queue in sorted({job.queue for job in new}):
+            most = self.queue(queue).max_depth
+            mine = sorted((j for j in new if j.queue == queue), key=lambda j: (j.priority, -j.id))
+            blocked = [job for job in mine if job.state == "blocked"]
+            # blocked ones come in after the others were judged
+            for line, unseen in (("ready", len(blocked)), ("blocked", 0)):
+                if most is not None and any(job.state == line for job in mine):
+                    fits = ("ready",) if unseen else ("ready", "blocked")
+                    over = max(self.depth(queue) - unseen - most, 0)
+                    self._put_off([job for job in mine if job.state in fits][:over])
+
     def enqueue_many(self, specs: Sequence[Spec], fresh_ids: Sequence[int]) -> list[int]:
+        with self._undone_if_refused():
+            return self._enqueue_many(specs, fresh_ids)
+
+    def _enqueue_many(self, specs: Sequence[Spec], fresh_ids: Sequence[int]) -> list[int]:
         holders = list(fresh_ids)
         by_key: dict[tuple[str, str], int] = {}
         for place, spec in enumerate(specs):
@@ -205,6 +181,7 @@ class Model:
         for place, spec in enumerate(specs):
             if holders[place] == fresh_ids[place]:
                 self.insert(spec, fresh_ids[place])
+        self.fit_depth([job_id for job_id in fresh_ids if job_id in holders])
         for place in sorted(range(len(specs)), key=lambda p: (holders[p], p)):
             duplicate = holders[place] != fresh_ids[place]
             if duplicate and specs[place].get("on_duplicate") == "replace":
@@ -251,14 +228,24 @@ class Model:
         if settings.paused:
             return []
         self.promote(queue)
+        self.admit(queue)
         ready = sorted(self.in_state("ready", queue=queue), key=lambda j: (-j.priority, j.place))
-        for job in ready[:n]:
+        chosen: list[Job] = []
+        for _, lane in itertools.groupby(ready, key=lambda j: j.priority):
+            jobs = list(lane)[: n - len(chosen)]
+            jobs = jobs[: self.take_room(queue, len(jobs))]
+            self._start(jobs, lease_for or settings.lease_for or DEFAULT_LEASE, worker)
+            chosen += jobs
+        return chosen
+
+    def _start(self, jobs: list[Job], lease_for: int, worker: str) -> None:
+        for job in jobs:
             job.state = "leased"
             job.attempts += 1
             job.leased_at = self.now
-            job.lease_until = self.now + (lease_for or settings.lease_for or DEFAULT_LEASE)
+            job.lease_until = self.now + lease_for
             job.worker = worker
-        return ready[:n]
+            self.note_start(job)
 
     def leased(self, pair: Pair) -> Job | None:
         job = self.jobs.get(pair[0])
@@ -289,10 +276,12 @@ class Model:
             return job.state
         job.attempts -= 1
         self._drop_lease(job)
-        if delay is not None and delay > 0:
-            self._schedule(job, self.now + delay)
+        paced = job.waits and self.queue(job.queue).paced
+        if paced or (delay is not None and delay > 0):
+            self.keep_for_retry(job)
+            self._schedule(job, self.now + max(delay or 0, 0))
         else:
-            self._make_ready(job)
+            self.make_ready(job)
         return job.state
 
     def extend(self, pair: Pair, lease_for: int | None) -> tuple[int | None, str]:
@@ -313,8 +302,13 @@ class Model:
 
     # operator
 
-    def set_queue(self, name: str, reset: bool, values: dict[str, Any]) -> None:
+    def set_queue(
+        self, name: str, reset: bool, values: dict[str, Any], clear: Sequence[str] = ()
+    ) -> None:
         queue = self.queues.setdefault(name, Queue())
+        old = replace(queue)
+        for key in LIMITS if reset else clear:
+            setattr(queue, key, None)
         if reset:
             queue.max_attempts = queue.timeout = queue.lease_for = None
             queue.policy = Policy()
@@ -323,6 +317,15 @@ class Model:
                 queue.policy = replace(queue.policy, **{key: value})
             else:
                 setattr(queue, key, value)
+        if old.limited or queue.limited:
+            self.fit_limits(name, old)
+
+    def pause(self, name: str, paused: bool) -> None:
+        self.queues.setdefault(name, Queue()).paused = paused
+
+    def set_group(self, queue: str, key: str, values: dict[str, Any], reset: bool) -> None:
+        group = Group() if reset else self.groups.get((queue, key), Group())
+        self.groups[queue, key] = replace(group, **values)
 
     def redrive(
         self, job_ids: list[int] | None, queue: str | None, n: int, per_second: float | None
@@ -338,8 +341,9 @@ class Model:
             job.keyed = job.dedupe_key is not None and job.id == self.claim(
                 (job.queue, job.dedupe_key), job.id, "unfinished", None
             )
+            job.waits = job.group_key is not None and self.queue(job.queue).grouped
             if per_second is None:
-                self._make_ready(job)
+                self.make_pending(job)
             else:
                 self._schedule(job, self.now + round(ordinal / per_second * SECOND))
         return len(chosen), last_id(chosen, n)
@@ -374,7 +378,7 @@ class Model:
         scheduled = self.in_state("scheduled", queue=queue)
         due = [(j.due, j.id) for j in scheduled if j.due is not None and j.due <= self.now]
         for _, job_id in sorted(due):
-            self._make_ready(self.jobs[job_id])
+            self.make_pending(self.jobs[job_id])
         return len(due)
 
     def maintain(self) -> list[tuple[str, int, bool]]:
@@ -389,6 +393,8 @@ class Model:
         match task:
             case "keys":
                 return self._drop_keys()
+            case "limits":
+                return self.heal()
             case "promote":
                 return sum(self.promote(queue) for queue in self.used)
             case "reap":
@@ -427,12 +433,14 @@ class Model:
             self._finish(job, "failed")
         elif retry_in is not None:
             self._drop_lease(job)
+            self.keep_for_retry(job)
             self._schedule(job, self.now + max(retry_in, 0))
         else:
             self._drop_lease(job)
+            self.keep_for_retry(job)
             longest, exact = self._backoff(job)
             self._schedule(job, self.now + longest if exact else None)
-            job.due_within = longest
+            job.due_from, job.due_within = 0, longest
 
     def _backoff(self, job: Job) -> tuple[int, bool]:
         """The longest wait, and whether it is the only one possible."""
@@ -454,19 +462,17 @@ class Model:
     def _schedule(self, job: Job, due: int | None) -> None:
         job.state = "scheduled"
         job.due = due
-
-    def _make_ready(self, job: Job) -> None:
-        job.state = "ready"
-        job.ready_at = self.now
-        job.place = next(iter(self._places))
+        job.runs_when_due = False
 
     def _drop_lease(self, job: Job) -> None:
+        if job.lease_id is not None:
+            self.let_go(job)
         job.lease_id = job.lease_until = job.worker = job.progress = None
 
     def _finish(self, job: Job, state: str, pair: Pair | None = None) -> None:
         job.state = state
         self._drop_lease(job)
-        job.stopping = False
+        job.stopping = job.waits = job.seat = job.start = False
         if pair is not None:
             self.ended[pair] = state
         if job.keyed:

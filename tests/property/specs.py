@@ -7,11 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from tests.property.model import SECOND, Spec
+from tests.property.model import Spec
+from tests.property.records import LIMITS, SECOND
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 QUEUES = ("a", "b", "default")
-INTERVALS = {"delay", "timeout", "dedupe_for", "backoff_base", "backoff_cap", "lease_for"}
+INTERVALS = {
+    "delay", "timeout", "dedupe_for", "backoff_base", "backoff_cap", "lease_for", "rate_period",
+    "group_period",
+}  # fmt: skip
 
 
 def seconds(*values: float) -> st.SearchStrategy[int]:
@@ -19,6 +23,7 @@ def seconds(*values: float) -> st.SearchStrategy[int]:
 
 
 queues = st.sampled_from(QUEUES)
+groups = st.sampled_from(["g", "g", "h", "G"])
 picks = st.integers(0, 40)
 few_picks = st.lists(picks, max_size=4)
 policies = st.fixed_dictionaries(
@@ -61,7 +66,27 @@ rest = st.fixed_dictionaries(
         "payload": st.integers(0, 9),
         "max_attempts": st.integers(1, 3),
         "timeout": seconds(5, 90),
+        "group_key": groups,
     },
+)
+limits: st.SearchStrategy[Spec] = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_running": st.sampled_from([0, 1, 2, 3, 5]),
+        "rate": st.sampled_from([0, 1, 2, 4]),
+        "rate_period": seconds(1, 5, 40),
+        "group_limit": st.sampled_from([1, 1, 3, 0]),
+        "group_rate": st.sampled_from([1, 2]),
+        "group_period": seconds(1, 5, 40),
+        "group_retry": st.sampled_from(["hold", "yield"]),
+        "fair": st.booleans(),
+        "max_depth": st.sampled_from([2, 4, 8]),
+        "on_full": st.sampled_from(["refuse", "delay"]),
+    },
+)
+cleared = st.lists(st.sampled_from(LIMITS), max_size=4, unique=True)
+group_settings: st.SearchStrategy[Spec] = st.fixed_dictionaries(
+    {}, optional={"group_limit": st.sampled_from([0, 1, 2]), "weight": st.sampled_from([1, 3])}
 )
 specs: st.SearchStrategy[Spec] = st.builds(
     lambda *parts: {key: value for part in parts for key, value in part.items()},

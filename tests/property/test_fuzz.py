@@ -34,7 +34,10 @@ SEED = """
     select batchq.fail(l.job_id, l.lease_id, 'e') from batchq.lease('other', 2) l;
     select batchq.enqueue('k', timeout => '1 min'), batchq.enqueue('k', delay => '1 day');
     select batchq.cancel(batchq.enqueue('k'));
-    select batchq.enqueue('k', queue => 'other')"""
+    select batchq.enqueue('k', queue => 'other');
+    select batchq.set_queue('w', group_limit => 1, group_rate => 2, max_running => 3, rate => 4);
+    select batchq.enqueue('k', queue => 'w', group_key => 'k') from generate_series(1, 4);
+    select batchq.lease('w')"""
 PARAMETERS = """
     select a.name, format_type(a.type_id, null), a.ordinal > p.pronargs - p.pronargdefaults
     from pg_proc p, unnest(p.proargnames[:p.pronargs], p.proargtypes[:p.pronargs - 1])
@@ -45,7 +48,10 @@ PARAMETERS = """
 
 @pytest.fixture(scope="module")
 def session(server: Databases, template: str) -> Iterator[Session]:
-    """A database with jobs 1 … 12 in all states; leases 1 … 6 are those of jobs 1 … 6."""
+    """A database with jobs 1 … 12 in all states; leases 1 … 6 are those of jobs 1 … 6.
+
+    And a queue with limits and a group, of which one job runs and others are blocked.
+    """
     with server.fresh(template) as dsn, psycopg.connect(dsn) as conn:
         conn.autocommit = True
         conn.execute("set client_min_messages to error")
@@ -150,7 +156,7 @@ def test_functions_are_those_of_the_catalogue(session: Session) -> None:
 FIELDS = (
     "kind", "payload", "queue", "priority", "run_at", "delay", "max_attempts", "timeout",
     "dedupe_key", "dedupe_scope", "dedupe_for", "on_duplicate", "backoff", "backoff_base",
-    "backoff_factor", "backoff_cap", "backoff_jitter", "headers",
+    "backoff_factor", "backoff_cap", "backoff_jitter", "headers", "group_key",
 )  # fmt: skip
 field_values = st.one_of(
     values.json_values,

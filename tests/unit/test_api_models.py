@@ -284,7 +284,7 @@ def test_a84_the_bad_one_of_many_is_named(body: str) -> None:
         ({"limit": "1e9"}, "limit: expected int <= 500"),
         ({"limit": "ten"}, "limit: expected int, got str"),
         ({"status": "done"}, "status: invalid enum value 'done'"),
-        ({"state": "blocked"}, "state: invalid enum value 'blocked'"),
+        ({"state": "stuck"}, "state: invalid enum value 'stuck'"),
         ({"created_after": "yesterday"}, "created_after: invalid RFC3339 encoded datetime"),
         ({"page": "2"}, "unknown parameter: page"),
     ],

@@ -9,7 +9,7 @@ as $kind_counters$
 begin
     return query
     select t.queue::text, t.kind::text, t.enqueued, t.completed, t.failed, t.retried, t.reaped,
-           t.dead_letters, t.cancelled
+           t.dead_letters, t.cancelled, t.waited, t.wait_s, t.run_s, t.waits, t.runs
     from batchq.tally_total t
     where kind_counters.queue is null or t.queue = kind_counters.queue
     order by t.queue, t.kind;

@@ -25,25 +25,25 @@ begin
     v_keys := array(select k.group_key from batchq._group_keys(list_groups.queue) k(group_key));
     v_most := least(100000, greatest(100, 1000000 / (cardinality(v_keys) + 1)));
     return query
-    with back as materialized (
-        select c.group_key, sum(c.seats) as seats
-        from (select c.group_key, c.seats from batchq.call c
-              where c.queue = list_groups.queue
-                and c.due_at >= batchq._instant(batchq._hard_floor(list_groups.queue, 'round'))
-              order by c.due_at, c.call_id
-              limit 10000) c
-        group by c.group_key
-    )
     select k.group_key, least(w.jobs, v_most)::integer, w.jobs <= v_most,
-           greatest(coalesce(s.seated, 0) - coalesce(b.seats, 0), 0)::integer,
+           greatest(coalesce(s.seated, 0) - k.back, 0)::integer,
            coalesce(g.group_limit, q.group_limit,
                     case when q.fair then 20 * coalesce(g.weight, 1) end),
            coalesce(g.weight, 1), num_nonnulls(g.group_limit, g.weight) > 0, f.since
-    from unnest(v_keys) as k(group_key)
+    from (
+        select u.group_key, sum(u.back) as back  -- not joined, so that no plan can go wrong
+        from (select v.group_key, 0 as back, true as is_listed from unnest(v_keys) as v(group_key)
+              union all
+              (select c.group_key::text, c.seats, false from batchq.call c
+               where c.queue = list_groups.queue
+                 and c.due_at >= batchq._instant(batchq._hard_floor(list_groups.queue, 'round'))
+               order by c.due_at, c.call_id
+               limit 10000)) u
+        group by u.group_key
+        having bool_or(u.is_listed)) k
     left join batchq.queue q on q.queue = list_groups.queue
     left join batchq.group_setting g
         on g.queue = list_groups.queue and g.group_key = k.group_key collate "C"
-    left join back b on b.group_key = k.group_key collate "C"
     cross join lateral (
         select count(*) as jobs
         from (select from batchq.blocked w
@@ -75,8 +75,8 @@ Counts of blocked jobs stop at 100,000 a group, or sooner where there are more t
 1,000,000 divided by one more than their number but not below 100; is_exact is false when one did.
 
 Returns: group_info rows. blocked: jobs that wait for their turn. seats: jobs of the group that are
-ready or running, or hold their seat until their retry; it may lag behind while more than 10,000
-calls of groups wait to be read. group_limit: how many seats there are: the group's own limit, else
+ready or running, or hold their seat until their retry; where groups take turns and have no limit,
+those that are ready. It may lag behind while more than 10,000 calls of groups wait to be read. group_limit: how many seats there are: the group's own limit, else
 the queue's, else 20 for each unit of weight where groups take turns; null: no limit. weight: 1 if
 not set. next_since: since when the job is blocked that is next.
 Errors: JQ001 n is out of its bounds; JQ002 no such queue.

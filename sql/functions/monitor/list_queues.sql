@@ -13,7 +13,8 @@ begin
     select n.queue, q.max_attempts::integer, q.timeout, q.lease_for, q.backoff, q.backoff_base,
            q.backoff_factor, q.backoff_cap, q.backoff_jitter, q.paused_at, q.pause_reason,
            q.max_running, q.rate, q.rate_period, q.group_limit, q.group_rate, q.group_period,
-           q.group_retry, q.fair, q.age_every, q.max_depth, q.on_full
+           q.group_retry, q.fair, q.age_every, q.max_depth, q.on_full,
+           q.breaker_share, q.breaker_min, q.breaker_window, q.breaker_pause
     from batchq._queue_names() as n(queue)
     left join batchq.queue q on q.queue = n.queue
     order by n.queue collate "C";

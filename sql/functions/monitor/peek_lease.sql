@@ -24,6 +24,8 @@ declare
     v_ready batchq.ready[];
     v_due batchq.blocked[];
     v_turns batchq.blocked[];
+    v_open constant text[] := batchq._open_kinds(queue, null);
+    v_probed constant text[] := batchq._open_kinds(queue, v_now);
 begin
     if not coalesce(n between 1 and 1000, false) then
         perform batchq._raise('JQ001', format('invalid n: %s', coalesce(n::text, 'null')),
@@ -35,7 +37,8 @@ begin
         return;
     end if;
     v_called := batchq._is_called(queue, batchq._hard_floor(queue, 'round'), v_now);
-    v_ready := array(select r from batchq._next_ready(queue, v_room::integer) r);
+    v_ready := array(select r from batchq._next_ready(
+            queue, v_room::integer + case when v_open = '{}' then 0 else 1000 end) r);
     v_due := array(select d from batchq._coming_due(queue, v_now, 1000) d);
     if v_called or v_ready = '{}' and not exists (
            select from unnest(v_due) d where d.group_key is null)
@@ -46,17 +49,23 @@ begin
     return query
     select c.job_id, j.kind::text, c.priority::integer, j.group_key::text, c.state
     from (
-        select u.*
-        from (select r.priority, 1 as step, r.pos, r.job_id, r.segment, 'ready' as state
-              from unnest(v_ready) r
-              union all
-              select d.priority, 2, d.pos, d.job_id, d.segment, 'scheduled'
-              from unnest(v_due) d where d.group_key is null
-              union all
-              select t.priority, 3, t.pos, t.job_id, t.segment,
-                     case when t.since is null then 'scheduled' else 'blocked' end
-              from unnest(v_turns) t) u
-        order by u.priority desc, u.step, u.pos
+        select k.*
+        from (select u.*, row_number() over (
+                         partition by u.kind order by u.priority desc, u.step, u.pos) as nth
+              from (select r.priority, 1 as step, r.pos, r.job_id, r.segment, 'ready' as state,
+                           batchq._kind_among(v_open, r.job_id, r.segment) as kind
+                    from unnest(v_ready) r
+                    union all
+                    select d.priority, 2, d.pos, d.job_id, d.segment, 'scheduled',
+                           batchq._kind_among(v_open, d.job_id, d.segment)
+                    from unnest(v_due) d where d.group_key is null
+                    union all
+                    select t.priority, 3, t.pos, t.job_id, t.segment,
+                           case when t.since is null then 'scheduled' else 'blocked' end,
+                           batchq._kind_among(v_open, t.job_id, t.segment)
+                    from unnest(v_turns) t) u) k
+        where k.kind is null or k.kind = any(v_probed) and k.nth = 1
+        order by k.priority desc, k.step, k.pos
         limit v_room
     ) c
     cross join lateral (
@@ -75,7 +84,8 @@ the limits of the queue let start. Whoever leases in the meantime takes them.
 queue: its name. n: 1 to 1,000.
 
 Looks at up to 1,000 due jobs and 500 calls of groups, as one look of a lease does: the cost does
-not grow with a backlog.
+not grow with a backlog. Not foreseen: jobs of groups that get their turn because a circuit breaker
+puts off others in the same lease.
 
 Returns: peeked_job rows; none if the queue is paused, or there is nothing to start. state: where
 the job is now: ready, scheduled or blocked.

@@ -38,8 +38,10 @@ begin
             when 'lanes' then batchq._drop_lanes()
             when 'tally' then batchq._tally()
             when 'age' then batchq._age(1000)
+            when 'breakers' then batchq._check_breakers(1000)
             when 'limits' then batchq._check_permits()
             when 'groups' then batchq._check_groups()
+            when 'rollups' then batchq._drop_rollups(1000)
             when 'workers' then batchq._drop_workers(1000) + batchq._drop_tokens(1000)
         end;
         update batchq.upkeep u

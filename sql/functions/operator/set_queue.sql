@@ -24,6 +24,10 @@ create or replace function batchq.set_queue(
     age_every interval default null,
     max_depth integer default null,
     on_full text default null,
+    breaker_share double precision default null,
+    breaker_min integer default null,
+    breaker_window interval default null,
+    breaker_pause interval default null,
     clear text[] default null
 )
 returns void
@@ -41,7 +45,9 @@ declare
         'backoff_cap', backoff_cap, 'backoff_jitter', backoff_jitter, 'max_running', max_running,
         'rate', rate, 'rate_period', rate_period, 'group_limit', group_limit,
         'group_rate', group_rate, 'group_period', group_period, 'group_retry', group_retry,
-        'fair', fair, 'age_every', age_every, 'max_depth', max_depth, 'on_full', on_full));
+        'fair', fair, 'age_every', age_every, 'max_depth', max_depth, 'on_full', on_full,
+        'breaker_share', breaker_share, 'breaker_min', breaker_min,
+        'breaker_window', breaker_window, 'breaker_pause', breaker_pause));
     v_old batchq.queue;
     v_new batchq.queue;
 begin
@@ -64,7 +70,9 @@ begin
         rate = v_new.rate, rate_period = v_new.rate_period, group_limit = v_new.group_limit,
         group_rate = v_new.group_rate, group_period = v_new.group_period,
         group_retry = v_new.group_retry, fair = v_new.fair, age_every = v_new.age_every,
-        max_depth = v_new.max_depth, on_full = v_new.on_full
+        max_depth = v_new.max_depth, on_full = v_new.on_full,
+        breaker_share = v_new.breaker_share, breaker_min = v_new.breaker_min,
+        breaker_window = v_new.breaker_window, breaker_pause = v_new.breaker_pause
     where q.queue = set_queue.queue
     returning q.* into v_new;
     if v_old.limited or v_new.limited then
@@ -94,6 +102,11 @@ age_every: a ready job joins the highest priority that has ready jobs once it wa
 to 365 days, for each step up to it. max_depth: how many jobs may be ready or blocked, 1 to
 100,000; enqueue counts them then. on_full: 'refuse' more with JQ006 (else), or 'delay' them by
 30 to 90 s.
+breaker_share: above 0, up to 1: if so large a part of the attempts of a kind that ended in
+breaker_window (1 s to 1 h, else 60 s; the newest 1,000 calls at most) failed, and breaker_min
+ended (1 to 1,000, else 10), jobs of the kind are held back. After breaker_pause (1 s to 1 day, else
+30 s) one is run as a probe: if it completes, all may run again, else the next one runs after
+another pause. See list_breakers.
 clear: names of settings to set to none.
 
 When max_running is lowered, none starts until fewer run. Jobs that were leased before a queue had

@@ -50,7 +50,8 @@ begin
             from batchq.group_state s
             where s.queue = _admit.queue and s.group_key = t.group_key collate "C"
               and s.generation = t.generation
-            limit 1) m
+            limit 1
+            for update skip locked) m            -- upkeep may be forgetting it: it was at rest
     )
     delete from batchq.group_state s using old o where s.ctid = o.place;
     insert into batchq.call (due_at, queue, group_key)

@@ -32,7 +32,10 @@ begin
                     when q.group_limit = 1 then 0
                     else -greatest(j.priority, -32767) end::smallint as rank
         from placed p
-        join batchq.job j on j.id = p.job_id and j.segment = p.segment
+        cross join lateral (
+            select b.priority, b.group_key from batchq.job b
+            where b.id = p.job_id and b.segment = p.segment
+            limit 1) j
         left join batchq.queue q on q.queue = p.queue
     ),
     called as (

@@ -18,7 +18,10 @@ begin
                   order by i.ordinal),
         true)
     from unnest(_block_new.ids) with ordinality as i(id, ordinal)
-    join batchq.job j on j.id = i.id and j.segment = _block_new.segment
+    cross join lateral (
+        select b.* from batchq.job b
+        where b.id = i.id and b.segment = _block_new.segment
+        limit 1) j
     where j.queue = _block_new.queue and j.group_key is not null and j.run_at <= j.created_at;
 end
 $_block_new$;

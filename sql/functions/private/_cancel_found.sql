@@ -48,7 +48,7 @@ begin
         select a.job_id, 'leased', null, 0, null from asked a
     )
     select array_agg(row(t.job_id, t.state, null)::batchq.found_job),
-           array_agg(row(t.job_id, t.segment, t.ties, t.queue)::batchq.tie)
+           array_agg(row(t.job_id, t.segment, t.ties, t.queue, null)::batchq.tie)
                filter (where t.ties <> 0)
     into v_taken, v_ties
     from taken t;

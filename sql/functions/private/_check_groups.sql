@@ -1,7 +1,8 @@
 /*
- * Prove for queues with groups that no seat was lost or given twice, and call the group that is
- * wrong so that it is put right; call groups whose jobs wait although no one has a seat; forget
- * groups that are at rest for a minute. Returns how many seats were wrong, which would be our bug.
+ * Prove for queues with groups that no seat and no permit to start was lost or given twice, and
+ * call the group that is wrong so that it is put right; call groups whose jobs wait although no
+ * one has a seat; forget groups that are at rest for a minute. Returns how many were wrong, which
+ * would be our bug.
  */
 create or replace function batchq._check_groups()
 returns bigint
@@ -20,15 +21,17 @@ begin
         select q.queue from batchq.queue q where q.grouped order by q.queue
     loop
         with wrong as (
-            insert into batchq.call (due_at, queue, group_key, seats)
-            select batchq._now(), v_queue, s.group_key, s.believed - s.taken
+            insert into batchq.call (due_at, queue, group_key, seats, starts)
+            select batchq._now(), v_queue, s.group_key, s.believed - s.taken,
+                   s.starts_believed - s.starts_taken
             from batchq._seats(v_queue) s
-            where s.believed <> s.taken
-            returning abs(seats) as off
+            where s.believed <> s.taken or s.starts_believed <> s.starts_taken
+            returning abs(seats) + abs(starts) as off
         )
         select coalesce(sum(w.off), 0) into v_wrong from wrong w;
         if v_wrong > 0 then
-            raise warning 'batchq: % seats of groups of queue "%" were wrong', v_wrong, v_queue
+            raise warning 'batchq: % seats or starts of groups of queue "%" were wrong',
+                v_wrong, v_queue
                 using hint = 'they are put right now; please report this as a bug of batchq';
         end if;
         v_sum := v_sum + v_wrong;

@@ -10,7 +10,8 @@ declare
     v_settings constant text[] := array[
         'max_attempts', 'timeout', 'lease_for', 'backoff', 'backoff_base', 'backoff_factor',
         'backoff_cap', 'backoff_jitter', 'max_running', 'rate', 'rate_period', 'group_limit',
-        'group_rate', 'group_period', 'group_retry', 'fair', 'age_every', 'max_depth', 'on_full'];
+        'group_rate', 'group_period', 'group_retry', 'fair', 'age_every', 'max_depth', 'on_full',
+        'breaker_share', 'breaker_min', 'breaker_window', 'breaker_pause'];
     v_name text;
     v_value text;
     v_rule text;
@@ -37,6 +38,14 @@ begin
          (given).max_depth between 1 and 100000),
         ('on_full', (given).on_full, 'give refuse or delay',
          (given).on_full in ('refuse', 'delay')),
+        ('breaker_share', (given).breaker_share::text, 'give more than 0, at most 1',
+         (given).breaker_share > 0 and (given).breaker_share <= 1),
+        ('breaker_min', (given).breaker_min::text, 'give 1 to 1,000',
+         (given).breaker_min between 1 and 1000),
+        ('breaker_window', (given).breaker_window::text, 'give 1 s to 1 h',
+         batchq._span_fits((given).breaker_window, '1 s', '1 h')),
+        ('breaker_pause', (given).breaker_pause::text, 'give 1 s to 1 day',
+         batchq._span_fits((given).breaker_pause, '1 s', '1 day')),
         ('clear', array_to_string(clear, ', ', 'null'),
          'give names of settings: ' || array_to_string(v_settings, ', '),
          clear <@ v_settings)

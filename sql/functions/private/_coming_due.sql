@@ -1,7 +1,7 @@
 /*
  * The next n scheduled jobs that are due, in the order in which they would become ready: as rows of
- * blocked, with places beyond all others. group_key is null for those that need no turn of a group:
- * see _promote.
+ * blocked, with places beyond all others, and since null. group_key is null for those that need no
+ * turn of a group: see _promote.
  */
 create or replace function batchq._coming_due(queue text, at timestamptz, n integer)
 returns setof batchq.blocked
@@ -20,7 +20,7 @@ declare
 begin
     return query
     select 4611686018427387904 + row_number() over (order by s.run_at, s.job_id), s.job_id,
-           s.run_at, s.segment, s.priority,
+           null::timestamptz, s.segment, s.priority,
            case when s.ties & 8 <> 0 then -32768
                 when q.group_limit = 1 then 0
                 else -greatest(s.priority, -32767) end::smallint,

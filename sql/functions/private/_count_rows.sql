@@ -38,7 +38,8 @@ begin
         cross join lateral batchq._tally_rows(v, _count_rows.mark, _count_rows.latest) r
         union all
         select g.queue, g.kind, g.enqueued, g.completed, g.cancelled, g.failed, g.reaped,
-               g.retried, g.dead_letters
+               g.retried, g.dead_letters, batchq._minute(coalesce(g.at, _count_rows.at)),
+               batchq._bucket(g.wait_s), batchq._bucket(g.run_s), g.wait_s, g.run_s
         from gone g where g.is_new
     ),
     marked as (
@@ -49,7 +50,8 @@ begin
         set upto = excluded.upto, running = excluded.running, looked_at = excluded.looked_at
     )
     select array_agg(row(f.queue, f.kind, f.enqueued, f.completed, f.cancelled, f.failed,
-                         f.reaped, f.retried, f.dead_letters)::batchq.tally_row)
+                         f.reaped, f.retried, f.dead_letters, f.at, f.wait_bucket, f.run_bucket,
+                         f.wait_s, f.run_s)::batchq.tally_row)
     into v_rows
     from found f;
     if v_rows is not null then

@@ -77,8 +77,8 @@ begin
         from judged d where d.state = 'cancelled'
     )
     select array_agg(row(d.job_id, d.queue, d.state)::batchq.ended_attempt),
-           array_agg(row(d.job_id, d.segment, d.ties & ~d.kept, d.queue)::batchq.tie)
-               filter (where d.ties & ~d.kept <> 0)
+           array_agg(row(d.job_id, d.segment, d.ties & ~d.kept, d.queue, nullif(
+               d.state <> 'cancelled', false))::batchq.tie) filter (where d.ties & ~d.kept <> 0)
     into v_ended, v_ties
     from judged d;
     if v_ties is not null then

@@ -28,7 +28,7 @@ begin
         with last as materialized (
             select m.unready, m.unblocked
             from unnest(_fit_depth.ids) i(id)
-            join batchq.job j on j.id = i.id
+            cross join lateral (select b.* from batchq.job b where b.id = i.id limit 1) j
             cross join lateral (
                 select r.ctid as unready, null::tid as unblocked from batchq.ready r
                 where r.queue = _fit_depth.queue and r.priority = j.priority and r.pos = j.id

@@ -34,7 +34,7 @@ begin
     gone as materialized (
         select t.*,
                case when t.ties = 0 or t.state = 'cancelled' then 0
-                    when t.state = 'ready' then t.ties & ~2
+                    when t.state = 'ready' then t.ties & ~34
                     else batchq._kept_ties(t.ties, t.queue) end as kept
         from taken t
     ),
@@ -59,7 +59,7 @@ begin
         from gone g where g.state = 'cancelled'
     )
     select array_agg(row(g.job_id, g.queue, g.state)::batchq.ended_attempt),
-           array_agg(row(g.job_id, g.segment, g.ties & ~g.kept, g.queue)::batchq.tie)
+           array_agg(row(g.job_id, g.segment, g.ties & ~g.kept, g.queue, null)::batchq.tie)
                filter (where g.ties & ~g.kept <> 0)
     into v_ended, v_ties
     from gone g;

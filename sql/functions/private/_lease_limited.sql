@@ -29,10 +29,13 @@ set enable_sort = off
 as $_lease_limited$
 declare
     v_queue batchq.queue;
+    v_lane batchq.held_lane;
     v_room bigint;
     v_count bigint;
 begin
     select q.* into v_queue from batchq.queue q where q.queue = _lease_limited.queue;
+    v_lane := case when v_queue.breaker_share is not null
+                   then batchq._hold_back(v_queue, priority, from_place, n) end;
     select count(*) into v_room
     from (select from batchq.ready r
           where r.queue = _lease_limited.queue and r.priority = _lease_limited.priority
@@ -40,6 +43,7 @@ begin
           limit _lease_limited.n) c;
     v_room := batchq._take_room(v_queue, v_room, _lease_limited.at);
     if v_room = 0 then
+        perform batchq._start_probes(v_queue, v_lane.probes);
         return;
     end if;
     return query
@@ -48,6 +52,7 @@ begin
         from batchq.ready r
         where r.queue = _lease_limited.queue and r.priority = _lease_limited.priority
           and r.pos >= _lease_limited.from_place
+          and (v_lane.kinds is null or batchq._is_let_by(v_lane, r.pos, r.job_id, r.segment))
         order by r.pos limit v_room
         for update skip locked
     ),
@@ -89,6 +94,7 @@ begin
            b.headers
     from briefed b;
     get diagnostics v_count = row_count;
-    perform batchq._give_back_room(v_queue, v_room, v_count);
+    perform batchq._give_back_room(v_queue, v_room, v_count),
+            batchq._start_probes(v_queue, v_lane.probes);
 end
 $_lease_limited$;

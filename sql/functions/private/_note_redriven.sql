@@ -17,8 +17,9 @@ as $_note_redriven$
 declare
     v_latest constant bigint := batchq._latest_xid();
 begin
-    insert into batchq.tally_gone (axis, segment, chunk, xid, queue, kind, retried, dead_letters)
-    select 'error', e.segment, e.chunk, e.xid, j.queue, j.kind, -1, 1
+    insert into batchq.tally_gone (axis, segment, chunk, xid, queue, kind, retried, dead_letters,
+                                   at)
+    select 'error', e.segment, e.chunk, e.xid, j.queue, j.kind, -1, 1, d.failed_at
     from unnest(_note_redriven.job_ids) as i(job_id)
     cross join lateral (
         select d.job_id, d.segment, d.failed_at from batchq.dead d where d.job_id = i.job_id limit 1

@@ -1,6 +1,7 @@
 /*
  * A duplicate that replaces: a pending job takes the new payload, headers and time. One that was
- * leased meanwhile, or that a lease under way has locked, stays as it is.
+ * leased meanwhile, or that a lease under way has locked, stays as it is. One that is put off gives
+ * up its turn in its group.
  *
  * The narrow row is written anew, not only locked: a lease whose snapshot is older than this
  * change then skips it, and cannot run the job with the payload it had before.
@@ -27,6 +28,7 @@ declare
     v_job record;
     v_found batchq.found_job;
     v_gone batchq.pending_job;
+    v_turn batchq.tie;
 begin
     perform pg_current_xact_id();
     select j.segment, j.priority into v_job
@@ -56,10 +58,13 @@ begin
                 v_gone.attempt, v_gone.ties & ~24, v_gone.queue);
         perform batchq._add_line(v_gone.queue, 'scheduled', 0::smallint);
         if v_gone.ties & 24 <> 0 then            -- its group goes on meanwhile
-            perform batchq._untie(array[row(
-                v_gone.job_id, v_gone.segment, v_gone.ties & 24, v_gone.queue)::batchq.tie]);
+            v_turn.job_id := v_gone.job_id;
+            v_turn.segment := v_gone.segment;
+            v_turn.ties := (v_gone.ties & 24)::smallint;
+            v_turn.queue := v_gone.queue;
+            perform batchq._untie(array[v_turn]);
         end if;
-    elsif v_gone.ties & 12 = 4 then
+    elsif v_gone.ties & 4 <> 0 and (v_gone.ties & 8 = 0 or batchq._is_paced(v_gone.queue)) then
         perform batchq._block(array[v_gone], false);
     elsif v_gone.job_id is not null then
         insert into batchq.ready (pos, ready_at, job_id, segment, priority, attempt, ties, queue)

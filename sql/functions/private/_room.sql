@@ -14,7 +14,7 @@ set enable_mergejoin = off
 as $_room$
 declare
     v_queue record;
-    v_room bigint := n;
+    v_room bigint := n::bigint;
 begin
     select q.paused_at, q.max_running, q.slots_owed, q.rate into v_queue
     from batchq.queue q

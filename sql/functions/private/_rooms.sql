@@ -2,6 +2,8 @@
  * The states of groups that were called, with what the calls say counted in. To be read after the
  * groups' locks were had. A group without a state is at rest. seats: the limit of the group, else
  * of its queue; where groups are only to take turns, 20 for each unit of its weight.
+ * Waiting jobs that have a seat already, retries of a queue with a limit of starts, stand first, at
+ * rank -32768: they need no room, so as many are looked at as there are seats.
  */
 create or replace function batchq._rooms(queue text, calls batchq.group_call[])
 returns setof batchq.group_room
@@ -19,7 +21,7 @@ begin
     return query
     select r.group_key, r.generation, r.low[2], r.low[1]::smallint, r.seated, r.started,
            r.seats - r.seated,
-           least(r.seats - r.seated + case when r.paced then r.seated else 0 end,
+           least(case when r.paced or r.low[1] = -32768 then r.seats else r.seats - r.seated end,
                  r.starts - r.started, 1000),
            r.paced
     from (

@@ -16,6 +16,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_mergejoin = off
 as $_take_calls$
+declare
+    v_now constant timestamptz := batchq._now();
 begin
     return query
     with due as materialized (
@@ -27,7 +29,7 @@ begin
             from batchq.call c
             where c.queue = _take_calls.queue
               and c.due_at >= batchq._instant(_take_calls.from_place)
-              and c.due_at <= batchq._now()
+              and c.due_at <= v_now
             order by c.due_at, c.call_id
             limit _take_calls.n
             for update skip locked

@@ -3,8 +3,8 @@
  * skipped. at: rate permits must be due by then. Returns how many there were.
  *
  * A row may hold one permit or a sixteenth of the limit (most is the limit), so few rows are
- * tried first and then ever more; what was too much is put back. The last look starts at the hard
- * floor, so that "none" is exact.
+ * tried first and then ever more; what was too much is put back, to be taken no sooner than it
+ * was to. The last look starts at the hard floor, so that "none" is exact.
  */
 create or replace function batchq._take_permits(
     queue text,
@@ -34,6 +34,7 @@ declare
     v_tries integer := 1;
     v_found bigint;
     v_sum bigint;
+    v_last bigint;
     v_got bigint := 0::bigint;
 begin
     select f.floor, f.hard_floor, f.sweep_after into v_floor
@@ -48,7 +49,7 @@ begin
     loop
         v_rows := least(
             v_tries * greatest((_take_permits.wanted - v_got) / batchq._permit_size(most), 1),
-            1000);
+            1000)::integer;
         with taken as materialized (
             select p.ctid
             from batchq.permit p
@@ -60,9 +61,10 @@ begin
         ),
         gone as (
             delete from batchq.permit p using taken t where p.ctid = t.ctid
-            returning p.n
+            returning p.n, p.place
         )
-        select count(*), coalesce(sum(g.n), 0) into v_found, v_sum from gone g;
+        select count(*), coalesce(sum(g.n), 0), max(g.place) into v_found, v_sum, v_last
+        from gone g;
         v_got := v_got + v_sum;
         exit when v_got >= _take_permits.wanted;
         if v_found < v_rows then
@@ -74,7 +76,8 @@ begin
     end loop;
     perform batchq._give_permits(
         _take_permits.queue, _take_permits.line, v_got - _take_permits.wanted,
-        case _take_permits.line when 'rate' then batchq._now() end);
+        case _take_permits.line
+            when 'rate' then greatest(batchq._now(), batchq._instant(v_last)) end);
     return least(v_got, _take_permits.wanted);
 end
 $_take_permits$;

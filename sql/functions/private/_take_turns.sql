@@ -38,7 +38,8 @@ begin
     ),
     judged as materialized (
         select l.*, l.place is not null and bool_and(l.got) over w
-                    and count(*) filter (where l.ties & 8 = 0) over w <= l.free as admitted
+                    and (l.ties & 8 <> 0
+                         or count(*) filter (where l.ties & 8 = 0) over w <= l.free) as admitted
         from locked l
         window w as (partition by l.group_key order by l.turn)
     ),

@@ -36,12 +36,14 @@ begin
     )
     select j.queue::text, j.kind::text, 0::bigint, 0::bigint, 0::bigint,
            count(*) filter (where not n.expired), count(*) filter (where n.expired),
-           count(*) filter (where f.way = 'retried'), count(*) filter (where f.way = 'dead')
+           count(*) filter (where f.way = 'retried'), count(*) filter (where f.way = 'dead'),
+           batchq._minute(n.failed_at), null::integer, null::integer, null::double precision,
+           null::double precision
     from new n
     cross join lateral (select b.queue, b.kind from batchq.job b
                         where b.id = n.job_id and b.segment = v_segment limit 1) j
     cross join lateral (select batchq._error_end(n.job_id, v_segment, n.lease_id, n.failed_at)
                         as way limit 1) f
-    group by j.queue, j.kind;
+    group by j.queue, j.kind, batchq._minute(n.failed_at);
 end
 $_tally_errors$;

@@ -23,11 +23,12 @@ declare
 begin
     return query
     select j.queue::text, j.kind::text, count(*), 0::bigint, 0::bigint, 0::bigint, 0::bigint,
-           0::bigint, 0::bigint
+           0::bigint, 0::bigint, batchq._minute(j.created_at), null::integer, null::integer,
+           null::double precision, null::double precision
     from batchq.job j
     where j.id >= v_first and j.id < v_end
       and batchq._is_new(latest - age(coalesce(j.first_xid, j.xmin)), v_known_upto,
                          v_known_running, v_upto, v_running)
-    group by j.queue, j.kind;
+    group by j.queue, j.kind, batchq._minute(j.created_at);
 end
 $_tally_jobs$;

@@ -3,6 +3,9 @@
  * then the ids between the lowest and the highest are read as a range, for a fraction of what a
  * probe for each costs. The settings leave a hash join as the only way to do so; a nested loop,
  * which looks as good while the tables are empty, would be quadratic.
+ *
+ * leased: when a job began that was completed by its first attempt, as how long another one has
+ * waited is not known.
  */
 create or replace function batchq._tally_outcomes(
     visit batchq.tally_visit,
@@ -34,30 +37,41 @@ declare
     v_to constant tid := format('(%s,0)', ((visit).chunk + 1) * v_size)::tid;
     v_ids bigint[];
     v_done boolean[];
+    v_minutes timestamptz[];
+    v_leased timestamptz[];
+    v_run_s double precision[];
     v_lowest bigint;
     v_highest bigint;
+    v_in_order boolean;
 begin
-    select array_agg(o.job_id), array_agg(o.state = 'completed'), min(o.job_id), max(o.job_id)
-    into v_ids, v_done, v_lowest, v_highest
+    select array_agg(o.job_id), array_agg(o.state = 'completed'),
+           array_agg(batchq._minute(o.finished_at)),
+           array_agg(case when o.state = 'completed' and o.attempt = 1 then o.leased_at end),
+           array_agg(case when o.state = 'completed'
+                          then batchq._span_s(o.leased_at, o.finished_at) end),
+           min(o.job_id), max(o.job_id)
+    into v_ids, v_done, v_minutes, v_leased, v_run_s, v_lowest, v_highest
     from batchq.outcome o
     where o.segment = v_segment and o.ctid >= v_from and o.ctid < v_to and o.finished_at > v_since
       and batchq._is_new(latest - age(o.xmin), v_known_upto, v_known_running, v_upto, v_running);
-    if v_highest - v_lowest < 4 * cardinality(v_ids) then
-        return query
-        select j.queue::text, j.kind::text, 0::bigint, count(*) filter (where i.done),
-               count(*) filter (where not i.done), 0::bigint, 0::bigint, 0::bigint, 0::bigint
+    v_in_order := v_highest - v_lowest < 4 * cardinality(v_ids);
+    return query
+    select e.queue::text, e.kind::text, 0::bigint, count(*) filter (where e.done),
+           count(*) filter (where not e.done), 0::bigint, 0::bigint, 0::bigint, 0::bigint, e.at,
+           batchq._bucket(e.wait_s), batchq._bucket(e.run_s), sum(e.wait_s), sum(e.run_s)
+    from (
+        select j.queue, j.kind, i.done, i.at, i.run_s, batchq._span_s(j.run_at, i.leased) as wait_s
         from batchq.job j
-        join unnest(v_ids, v_done) as i(id, done) on i.id = j.id
-        where j.id >= v_lowest and j.id <= v_highest and j.segment = v_segment
-        group by j.queue, j.kind;
-    else
-        return query
-        select j.queue::text, j.kind::text, 0::bigint, count(*) filter (where i.done),
-               count(*) filter (where not i.done), 0::bigint, 0::bigint, 0::bigint, 0::bigint
-        from unnest(v_ids, v_done) as i(id, done)
-        cross join lateral (select b.queue, b.kind from batchq.job b
+        join unnest(v_ids, v_done, v_minutes, v_leased, v_run_s)
+            as i(id, done, at, leased, run_s) on i.id = j.id
+        where v_in_order and j.id >= v_lowest and j.id <= v_highest and j.segment = v_segment
+        union all
+        select j.queue, j.kind, i.done, i.at, i.run_s, batchq._span_s(j.run_at, i.leased)
+        from unnest(v_ids, v_done, v_minutes, v_leased, v_run_s) as i(id, done, at, leased, run_s)
+        cross join lateral (select b.queue, b.kind, b.run_at from batchq.job b
                             where b.id = i.id and b.segment = v_segment limit 1) j
-        group by j.queue, j.kind;
-    end if;
+        where not v_in_order
+    ) e
+    group by e.queue, e.kind, e.at, 11, 12;
 end
 $_tally_outcomes$;

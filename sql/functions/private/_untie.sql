@@ -1,6 +1,7 @@
 /*
  * Jobs let go of what they held: dedupe keys, permits of their queue, and, by a call, seats and
  * unused permits of their group. Whoever leases next reads the call; parked workers are woken.
+ * Ends of attempts are noted for circuit breakers.
  */
 create or replace function batchq._untie(jobs batchq.tie[])
 returns void
@@ -17,10 +18,12 @@ as $_untie$
 declare
     v_keyed bigint[];
     v_seated boolean;
+    v_watched boolean;
     v_queue record;
 begin
-    select array_agg(t.job_id) filter (where t.ties & 1 <> 0), bool_or(t.ties & 24 <> 0)
-    into v_keyed, v_seated
+    select array_agg(t.job_id) filter (where t.ties & 1 <> 0), bool_or(t.ties & 24 <> 0),
+           bool_or(t.ties & 32 <> 0)
+    into v_keyed, v_seated, v_watched
     from unnest(_untie.jobs) t;
     if v_keyed is not null then
         perform batchq._release_keys(v_keyed);
@@ -34,6 +37,9 @@ begin
         join batchq.job j on j.id = t.job_id and j.segment = t.segment
         where t.ties & 24 <> 0
         group by t.queue, j.group_key;
+    end if;
+    if v_watched then
+        perform batchq._note_ends(_untie.jobs);
     end if;
     for v_queue in
         select t.queue, count(*) filter (where t.ties & 2 <> 0) as n

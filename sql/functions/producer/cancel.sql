@@ -37,7 +37,8 @@ begin
                             left(cancel.reason, 1000));
                     if v_gone.ties <> 0 then
                         perform batchq._untie(array[row(
-                            v_gone.job_id, v_gone.segment, v_gone.ties, v_gone.queue)::batchq.tie]);
+                            v_gone.job_id, v_gone.segment, v_gone.ties, v_gone.queue,
+                            null)::batchq.tie]);
                     end if;
                     return 'cancelled';
                 end if;

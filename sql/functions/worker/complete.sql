@@ -38,7 +38,7 @@ begin
                complete.result
         from gone g
     )
-    select g.job_id, g.segment, g.ties, g.queue into v_tie from gone g;
+    select g.job_id, g.segment, g.ties, g.queue, false into v_tie from gone g;
     if v_tie.ties <> 0 then
         perform batchq._untie(array[v_tie]);
     elsif v_tie.ties is null

@@ -52,7 +52,7 @@ begin
                g.result
         from gone g
     )
-    select count(*), array_agg(row(g.job_id, g.segment, g.ties, g.queue)::batchq.tie)
+    select count(*), array_agg(row(g.job_id, g.segment, g.ties, g.queue, false)::batchq.tie)
                          filter (where g.ties <> 0)
     into v_settled, v_ties
     from gone g;

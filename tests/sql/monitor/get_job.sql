@@ -1,5 +1,5 @@
 begin;
-select plan(16);
+select plan(19);
 \ir ../clock.psql
 
 select batchq.enqueue('send', '{"to": "ada"}', 'mail', -3, max_attempts => 2, timeout => '9 s',
@@ -54,6 +54,17 @@ select is(j.cancel_requested_at, t.now(), 'A-83 a request to stop shows') from b
 select throws_ok(format('select batchq.get_job(%L)', v), 'JQ003', null,
     format('B-16 job %s is not found', coalesce(v, 'null')))
     from unnest(array[null, '0', '-1', '9223372036854775807', '4611686018427387904']) v;
+
+select batchq.set_queue('g', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'g', group_key => 'a') as a,
+    batchq.enqueue('k', queue => 'g', group_key => 'a') as b \gset
+select is(j.status || ' ' || j.state || ' ' || j.group_key, 'pending blocked a',
+    'C-21 a job that waits in its group') from batchq.get_job(:b) j;
+select t.count('g') \g /dev/null
+select is((select j.state from batchq.get_job(:a) j) || ' ' || (select j.state from batchq.get_job(:b) j),
+    'leased blocked', 'it waits while another one runs');
+select batchq.complete(:a, t.lease_of(:a)), batchq._admit('g', 0, 9) \g /dev/null
+select is((select j.state from batchq.get_job(:b) j), 'ready', 'then it is ready');
 
 select * from finish();
 rollback;

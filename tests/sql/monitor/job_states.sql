@@ -1,5 +1,5 @@
 begin;
-select plan(20);
+select plan(21);
 \ir ../clock.psql
 
 create function t.states(job_ids bigint[]) returns text language sql as $$
@@ -44,6 +44,10 @@ reset role;
 select is(:one, 1, 'F074 the role batchq_monitor may call it');
 select is(:two, 1, 'and every other role of batchq');
 select is(t.states(array[:a]), 'pending:ready:r', 'asking changes nothing');
+
+select batchq.set_queue('g', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'g', group_key => 'a') as a \gset
+select is(t.states(array[:a]), 'pending:blocked:g', 'a job that waits in its group is pending, blocked');
 
 select * from finish();
 rollback;

@@ -1,5 +1,5 @@
 begin;
-select plan(91);
+select plan(94);
 \ir ../clock.psql
 
 select is((select string_agg(c.column_name || ' ' || c.data_type, ', '
@@ -95,6 +95,16 @@ select lives_ok(format('set local role %I; select count(*) from batchq.jobs; res
     format('%s may read it', r)) from unnest(array['batchq_operator', 'batchq_monitor']) r;
 select throws_ok(format('set local role %I; select count(*) from batchq.jobs', r), '42501', null,
     format('D-7 %s may not', r)) from unnest(array['batchq_producer', 'batchq_worker']) r;
+
+-- jobs that wait in their group
+select batchq.set_queue('g', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'g', group_key => 'a') as a \gset
+select is(t.job(:a) || ' ' || (t.of(:a)).status || ' ' || (t.of(:a)).group_key,
+    'blocked:0 pending a', 'a blocked job is pending');
+select is((t.of(:a)).run_at || ' ' || (t.of(:a)).updated_at, t.now() || ' ' || t.now(),
+    'since when it waits');
+insert into batchq.jobs (kind, queue, group_key) values ('k', 'g', 'a') returning id as b \gset
+select is(t.job(:b) || ' ' || (t.of(:b)).group_key, 'blocked:0 a', 'one that is inserted waits, too');
 
 select * from finish();
 rollback;

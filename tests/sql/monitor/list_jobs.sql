@@ -1,5 +1,5 @@
 begin;
-select plan(54);
+select plan(57);
 \ir ../clock.psql
 
 create temporary table made as select row_number() over () as n, x.state,
@@ -133,6 +133,17 @@ select is(regexp_replace(t.walk('kind => ''rare'', status => ''completed'''), '-
 select is(regexp_replace(t.walk('kind => ''rare'', status => ''failed'''), '-+', '', 'g'), '',
     'and none of another');
 select is(regexp_replace(t.walk('queue => ''none'''), '-+', '', 'g'), '', 'none of no queue');
+
+-- jobs that wait for their turn
+select batchq.set_queue('turns', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'turns', group_key => 'g') from generate_series(1, 3) \g /dev/null
+select batchq.lease('turns') \g /dev/null
+select is((select string_agg(l.state, ' ') from batchq.list_jobs(queue => 'turns') l),
+    'blocked blocked leased', 'C-21 blocked jobs are listed');
+select is((select string_agg(l.status, ' ') from batchq.list_jobs(state => 'blocked') l),
+    'pending pending', 'by their state');
+select is((select count(*) from batchq.list_jobs(status => 'pending', queue => 'turns')), 2::bigint,
+    'and as pending ones');
 
 -- refusals
 select throws_ok(format('select batchq.list_jobs(n => %L)', v), 'JQ001', null,

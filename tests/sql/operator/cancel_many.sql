@@ -1,5 +1,5 @@
 begin;
-select plan(91);
+select plan(97);
 \ir ../clock.psql
 
 create function t.many(variadic arguments text[]) returns text language plpgsql as $$
@@ -159,6 +159,14 @@ select is(t.step(2, :top - 2), '2 2', 'from there on others are found');
 select is(t.step(2, :top), '0 0', 'null where there are no more');
 select is(t.step(2, :top - 5), '1 0', 'what was left out before it is found from the beginning');
 
+-- jobs that wait for their turn
+select batchq.set_queue('turns', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'turns', group_key => 'g') from generate_series(1, 4) \g /dev/null
+select batchq.lease('turns') \g /dev/null
+select is(t.many('queue => ''turns''', 'state => ''blocked''', 'n => 1'), '1 0 0',
+    'blocked jobs are cancelled');
+select is(t.many('queue => ''turns''', 'state => ''pending'''), '2 0 0', 'as pending ones, too');
+
 -- 5,000 reasons
 select batchq.enqueue('k', queue => 'long') as a \gset
 select t.many('queue => ''long''', 'reason => repeat(''x'', 5000)') \g /dev/null
@@ -173,6 +181,19 @@ select is(:cancelled, 1, 'F078 the role batchq_operator may call it, inside a tr
 select throws_ok(format('set local role %I; select batchq.cancel_many(queue => ''q'')', r), '42501',
     null, format('D-7 %s may not', r)) from unnest(array['batchq_producer', 'batchq_worker',
     'batchq_monitor']) r;
+
+-- what cancelled jobs held is given back
+select batchq.set_queue('lim', group_limit => 2, max_running => 9) \g /dev/null
+select batchq.enqueue('k', queue => 'lim', group_key => 'g', dedupe_key => 'K' || i) as a
+    from generate_series(1, 6) i \g /dev/null
+select batchq._admit('lim', 0, 9) \g /dev/null
+select is(t.many('queue => ''lim''', 'n => 3'), '3 0 0', 'ready and blocked jobs are cancelled');
+select is(t.count('lim') || ' ' || t.seats('lim'), '2 g:2', 'F019 the next ones take their seats');
+select is(t.many('queue => ''lim'''), '1 2 0', 'the rest is cancelled or asked');
+select batchq.fail(l.job_id, l.lease_id, 'e') from batchq.leased l where l.queue = 'lim' \g /dev/null
+select is(t.count('lim') || t.seats('lim') || ' ' || t.free('lim') || ' '
+          || (select count(*) from batchq.dedupe d where d.queue = 'lim'), '0 9 0',
+    'then seats, permits and keys are free');
 
 select * from finish();
 rollback;

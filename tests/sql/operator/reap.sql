@@ -1,5 +1,5 @@
 begin;
-select plan(29);
+select plan(38);
 \ir ../clock.psql
 
 -- attempts left, last attempt, asked to stop
@@ -96,6 +96,37 @@ select batchq.lease('pz', lease_for => '1 s') \g /dev/null
 select batchq.pause('pz') \g /dev/null
 select t.pass('2 s') \g /dev/null
 select is(batchq.reap(), 1, 'leases of a paused queue are taken back');
+
+-- limits: a lease that ran out holds nothing once it was taken back
+select batchq.set_queue('lim', max_running => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'lim', backoff => 'fixed', backoff_base => '1 h') as a,
+    batchq.enqueue('k', queue => 'lim') as b \gset
+select batchq.lease('lim', lease_for => '1 s') \g /dev/null
+select t.pass('2 s') \g /dev/null
+select is(t.take('lim'), null, 'F007 a lease that ran out counts until it is taken back');
+select batchq.reap() \g /dev/null
+select is(t.take('lim'), :'b', 'F007 then it does not');
+select batchq.set_queue('g1', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'g1', group_key => 'g', backoff => 'fixed',
+        backoff_base => '5 s', max_attempts => 2, dedupe_key => 'K') as a,
+    batchq.enqueue('k', queue => 'g1', group_key => 'g') as b \gset
+select batchq.lease('g1', lease_for => '1 s') \g /dev/null
+select t.pass('2 s'), batchq.reap() \g /dev/null
+select is(t.take('g1'), null, 'a job that was reaped keeps its place in its group');
+select t.pass('5 s') \g /dev/null
+select is(t.take('g1'), :'a', 'F007 its own retry can start');
+select t.pass('2 min'), batchq.reap() \g /dev/null
+select is(t.job(:a), 'failed:2', 'F010 on its last attempt it fails');
+select is(t.take('g1') || ' ' || t.seats('g1'), :b || ' g:1', 'F010 and the next of its group runs');
+select is((select count(*) from batchq.dedupe d where d.queue = 'g1'), 0::bigint,
+    'F010 its key is free');
+select batchq.set_queue('many', max_running => 40, group_limit => 2) \g /dev/null
+select batchq.enqueue('k', queue => 'many', group_key => 'g' || i % 20, max_attempts => 1)
+    from generate_series(1, 60) i \g /dev/null
+select count(*) from batchq.lease('many', 100, lease_for => '1 s') \g /dev/null
+select t.pass('2 s'), batchq.reap() \g /dev/null
+select is(t.free('many'), 40::bigint, 'F019 all permits come back at once');
+select is(t.count('many'), 20::bigint, 'F019 and all seats');
 
 select * from finish();
 rollback;

@@ -1,5 +1,5 @@
 begin;
-select plan(77);
+select plan(82);
 \ir ../clock.psql
 
 select t.job_in('failed', 'r', 'K') as a, t.job_in('failed', 'r', 'L') as b \gset
@@ -141,6 +141,26 @@ select is((select x.redriven from batchq.redrive(error => 'no user N in ''…'''
 select is((select x.redriven from batchq.redrive(error => 'no user N in ''…''') x), 1::bigint,
     'the rest');
 select is((select count(*) from batchq.dead), 3::bigint, 'the others stay');
+
+-- limits
+select batchq.set_queue('g1', group_limit => 1, max_running => 5) \g /dev/null
+select batchq.enqueue('k', queue => 'g1', group_key => 'g', max_attempts => 1, dedupe_key => 'K' || i)
+    from generate_series(1, 3) i \g /dev/null
+select batchq.fail(l.job_id, l.lease_id, 'e') from batchq.lease('g1') l \g /dev/null
+select batchq.fail(l.job_id, l.lease_id, 'e') from batchq.lease('g1') l \g /dev/null
+select batchq.fail(l.job_id, l.lease_id, 'e') from batchq.lease('g1') l \g /dev/null
+select batchq.redrive(queue => 'g1') \g /dev/null
+select is(cardinality(string_to_array(t.in_state('g1', 'blocked'), ' ')), 3,
+    'dead letters of a group wait for their turn again');
+select t.in_state('g1', 'blocked') as waiting, t.take('g1', 9) as first \gset
+select is(split_part(:'waiting', ' ', 1), :'first', 'in their order');
+select is(t.seats('g1') || ' ' || t.free('g1'), 'g:1 4', 'one at a time');
+select batchq.fail(l.job_id, l.lease_id, 'e') from batchq.leased l where l.queue = 'g1' \g /dev/null
+select batchq.cancel_many(queue => 'g1') \g /dev/null
+select batchq.redrive(queue => 'g1', per_second => 1) \g /dev/null
+select t.pass('1 s') \g /dev/null
+select is(t.count('g1'), 1::bigint, 'spread over time they take their turn, too');
+select is((select count(*) from batchq.ready r where r.queue = 'g1'), 0::bigint, 'and no other way');
 
 select * from finish();
 rollback;

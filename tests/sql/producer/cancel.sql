@@ -1,5 +1,5 @@
 begin;
-select plan(78);
+select plan(86);
 \ir ../clock.psql
 
 -- every state
@@ -118,6 +118,33 @@ select throws_ok(format('select batchq.cancel(%s)', r.job_id), 'JQ005', null,
 select is(t.message(format('select batchq.cancel(%s)', r.job_id)),
     format('job %s is completed', r.job_id), 'the message says what it is') from running r
     where r.how = 'complete';
+
+-- limits
+select batchq.set_queue('g1', group_limit => 1, max_running => 5) \g /dev/null
+select batchq.enqueue('k', queue => 'g1', group_key => 'g') as a,
+    batchq.enqueue('k', queue => 'g1', group_key => 'g') as b,
+    batchq.enqueue('k', queue => 'g1', group_key => 'g') as c,
+    batchq.enqueue('k', queue => 'g1', group_key => 'g') as d \gset
+select is(batchq.cancel(:b) || ' ' || t.job(:b), 'cancelled cancelled:0',
+    'a blocked job is cancelled at once');
+select batchq._admit('g1', 0, 9) \g /dev/null
+select is(batchq.cancel(:a) || ' ' || t.take('g1'), 'cancelled ' || :c,
+    'F019 a ready one gives its seat to the next');
+select is(batchq.cancel(:c) || coalesce(t.take('g1'), ''), 'running',
+    'F080 a running one keeps it until it has stopped');
+select batchq.fail(:c, t.lease_of(:c), 'stopped') \g /dev/null
+select is(t.take('g1'), :'d', 'F080 and no longer');
+select batchq.fail(:d, t.lease_of(:d), 'e', retry_in => '1 h') \g /dev/null
+select batchq.enqueue('k', queue => 'g1', group_key => 'g') as e \gset
+select is(t.take('g1'), null, 'one that holds its place for its retry');
+select is(batchq.cancel(:d) || ' ' || t.take('g1'), 'cancelled ' || :e, 'gives it back, too');
+select batchq.cancel(:e), batchq.complete(:e, t.lease_of(:e)) \g /dev/null
+select is(t.count('g1') || t.seats('g1') || ' ' || t.free('g1'), '0 5', 'all is free at the end');
+select batchq.set_queue('gr', group_rate => 1, group_period => '1 h') \g /dev/null
+select batchq.enqueue('k', queue => 'gr', group_key => 'g') as a,
+    batchq.enqueue('k', queue => 'gr', group_key => 'g') as b \gset
+select batchq._admit('gr', 0, 9), batchq.cancel(:a) \g /dev/null
+select is(t.take('gr'), :'b', 'a turn that was not used is given to the next one');
 
 select * from finish();
 rollback;

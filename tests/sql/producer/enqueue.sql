@@ -1,5 +1,5 @@
 begin;
-select plan(336);
+select plan(366);
 \ir ../clock.psql
 
 -- what a job is by default
@@ -359,6 +359,95 @@ select is((t.of(:retried)).run_at - t.now(), '24:00:00', 'so is a retry in a day
 create temporary table big as select to_jsonb(repeat('x', 5000000)) as payload;
 select throws_ok($$ select batchq.enqueue('k', b.payload) from big b $$, 'JQ001', null,
     'C-22 a payload over 1 MiB is refused, also one stored compressed');
+
+-- groups
+select batchq.enqueue('k', queue => 'kept', group_key => 'g') as a \gset
+select is(t.job(:a) || ' ' || (t.of(:a)).group_key, 'ready:0 g',
+    'a group_key is only kept where the queue does not limit its groups');
+select batchq.set_queue('g1', group_limit => 1) \g /dev/null
+select batchq.set_queue('g2', group_limit => 2) \g /dev/null
+select batchq.enqueue('k', queue => 'g1', group_key => 'g', priority => 0) as a,
+    batchq.enqueue('k', queue => 'g1', group_key => 'g', priority => 9) as b,
+    batchq.enqueue('k', queue => 'g1') as c, batchq.enqueue('k', queue => 'g1', group_key => 'h',
+    delay => '5 s') as d \gset
+select is(t.job(:a) || ' ' || t.job(:b), 'blocked:0 blocked:0',
+    'a job of a group waits in blocked');
+select is((t.of(:a)).status, 'pending', 'which is pending');
+select is(t.job(:c), 'ready:0', 'one without a group does not');
+select is(t.job(:d), 'scheduled:0', 'one that is not due is scheduled');
+select is(t.take('g1', 10), :c || ' ' || :a,
+    'group_limit 1: the first in the order of enqueue, whatever its priority');
+select is(t.job(:b), 'blocked:0', 'the second waits for it');
+select t.pass('5 s') \g /dev/null
+select is(t.take('g1', 10), :'d', 'a scheduled one gets its turn when it is due');
+select batchq.enqueue('k', queue => 'g2', group_key => 'g', priority => p) as p
+    from unnest(array[-1, 5, 0, 5]) p \g /dev/null
+select is((select string_agg(l.priority::text, ' ') from batchq.lease('g2', 10) l), '5 5',
+    'group_limit above 1: those of high priority first');
+
+-- groups and keys
+select batchq.enqueue('k', '{"n": 1}', 'g1', group_key => 'g', dedupe_key => 'K') as a \gset
+select is(batchq.enqueue('k', '{"n": 2}', 'g1', group_key => 'other', dedupe_key => 'K'),
+    :a::bigint, 'a blocked job holds its dedupe key, whatever the group');
+select is(batchq.enqueue('k', '{"n": 3}', 'g1', dedupe_key => 'K', dedupe_scope => 'pending',
+    on_duplicate => 'replace'), :a::bigint, 'also as a pending one');
+select is((t.of(:a)).payload, '{"n": 3}', 'on_duplicate replace: it takes the new payload');
+select is(t.job(:a), 'blocked:0', 'and its old place');
+select batchq.enqueue('k', queue => 'g1', dedupe_key => 'K', delay => '10 s',
+    on_duplicate => 'replace') \g /dev/null
+select is(t.job(:a), 'scheduled:0', 'or the new time');
+select batchq.enqueue('k', queue => 'g1', dedupe_key => 'K', on_duplicate => 'replace') \g /dev/null
+select is(t.job(:a), 'blocked:0', 'and back');
+select batchq.cancel(:a) \g /dev/null
+select isnt(batchq.enqueue('k', queue => 'g1', group_key => 'g', dedupe_key => 'K'), :a::bigint,
+    'cancelled in blocked, it gives its key back');
+
+-- the size limit
+select batchq.set_queue('full', max_depth => 2) \g /dev/null
+select batchq.enqueue('k', queue => 'full'), batchq.enqueue('k', queue => 'full',
+    dedupe_key => 'K') as a \gset
+select throws_ok($$ select batchq.enqueue('k', queue => 'full') $$, 'JQ006',
+    'queue ''full'' is full: 2 jobs wait', 'D-3 a full queue refuses one more');
+select is(t.code($$ select batchq.enqueue('k', queue => 'full', dedupe_key => 'K') $$), 'ok',
+    'a duplicate is none');
+select is(t.code($$ select batchq.enqueue('k', queue => 'full', delay => '1 s') $$), 'ok',
+    'one that is not due does not count');
+select t.take('full') \g /dev/null
+select is(t.code($$ select batchq.enqueue('k', queue => 'full') $$), 'ok',
+    'nor do running ones');
+select batchq.set_queue('full', group_limit => 1) \g /dev/null
+select batchq.cancel(:a) \g /dev/null
+select batchq.enqueue('k', queue => 'full', group_key => 'g') \g /dev/null
+select is(t.code($$ select batchq.enqueue('k', queue => 'full') $$), 'JQ006', 'blocked ones do');
+select batchq.set_queue('full', on_full => 'delay') \g /dev/null
+select ok(bool_and(t.wait(e) between '30 s' and '90 s') and count(distinct t.wait(e)) > 10,
+    'on_full delay: it is put off by 30 to 90 s, each by its own')
+    from (select batchq.enqueue('k', queue => 'full') as e from generate_series(1, 20)) x;
+select is((t.of(e)).run_at, t.now() + '9 s', 'one that is not due keeps its time')
+    from batchq.enqueue('k', queue => 'full', delay => '9 s') e;
+
+-- a job that has its turn already, replaced
+select batchq.set_queue('turn', group_limit => 1, group_rate => 1, group_period => '10 s')
+    \g /dev/null
+select batchq.enqueue('k', queue => 'turn', group_key => 'g', dedupe_key => 'A') as a,
+    batchq.enqueue('k', queue => 'turn', group_key => 'g', dedupe_key => 'B') as b \gset
+select batchq._admit('turn', 0, 10) \g /dev/null
+select is(t.job(:a), 'ready:0', 'a job that has its turn is ready');
+select batchq.enqueue('k', queue => 'turn', dedupe_key => 'A', delay => '5 s',
+    on_duplicate => 'replace') \g /dev/null
+select is(t.job(:a), 'scheduled:0', 'replaced for later it waits');
+select is(t.take('turn'), :'b', 'and lets the next one have its turn');
+select batchq.complete(:b, t.lease_of(:b)) \g /dev/null
+select t.pass('9.9 s') \g /dev/null
+select is(t.take('turn'), null, 'the start of which counts');
+select t.pass('0.1 s') \g /dev/null
+select is(t.take('turn'), :'a', 'then it has its own');
+select batchq.fail(:a, t.lease_of(:a), 'e', retry_in => '60 s') \g /dev/null
+select batchq.enqueue('k', queue => 'turn', dedupe_key => 'A', on_duplicate => 'replace')
+    \g /dev/null
+select is(t.take('turn'), null, 'a retry that is replaced for now needs another start');
+select t.pass('10 s') \g /dev/null
+select is(t.take('turn') || ' ' || t.seats('turn'), :a || ' g:1', 'and keeps its seat till then');
 
 select * from finish();
 rollback;

@@ -1,5 +1,5 @@
 begin;
-select plan(247);
+select plan(265);
 \ir ../clock.psql
 
 -- the answer and the order
@@ -248,6 +248,75 @@ reset timezone; reset datestyle; reset intervalstyle;
 select is(t.wait(:env), '26 h', 'an interval means the same under any IntervalStyle');
 select is(j.run_at, '2030-03-04 05:06:07+00',
     'and a time with a zone under any TimeZone and DateStyle') from jobs j where j.id = :utc;
+
+-- groups: a batch as if one by one
+select batchq.set_queue('g1', group_limit => 1) \g /dev/null
+select batchq.enqueue_many('[{"kind": "k", "queue": "g1", "group_key": "g", "priority": 1},
+    {"kind": "k", "queue": "g1", "group_key": "g", "priority": 7},
+    {"kind": "k", "queue": "g1", "group_key": "h"},
+    {"kind": "k", "queue": "g1"},
+    {"kind": "k", "queue": "g1", "group_key": "g", "delay": 60},
+    {"kind": "k", "queue": "free", "group_key": "g"}]') \g /dev/null
+select is((select string_agg(j.state, ' ' order by j.id) from batchq.jobs j
+           where j.queue in ('g1', 'free')),
+    'blocked blocked blocked ready scheduled ready',
+    'jobs of groups wait in blocked, if they are due and their queue limits groups');
+select is((select string_agg(j.group_key || j.priority, ' ' order by j.id) from batchq.jobs j
+           where j.queue = 'g1' and j.group_key is not null), 'g1 g7 h0 g0', 'with their group_key');
+select is((select count(*) from batchq.call c where c.queue = 'g1'), 2::bigint,
+    'one call a group');
+select is((select string_agg(j.group_key || l.priority, ' ' order by j.id)
+           from batchq.lease('g1', 10) l join batchq.jobs j on j.id = l.job_id
+           where j.group_key is not null), 'g1 h0', 'the first of each group starts');
+select is(t.seats('g1'), 'g:1 h:1', 'and has a seat');
+
+-- groups and keys
+select batchq.enqueue_many('[{"kind": "k", "queue": "g1", "group_key": "k", "dedupe_key": "K"},
+    {"kind": "k", "queue": "g1", "group_key": "k", "dedupe_key": "K"},
+    {"kind": "k", "queue": "g1", "group_key": "k", "dedupe_key": "L"}]') \g /dev/null
+select is((select count(*) from batchq.blocked b where b.group_key = 'k'), 2::bigint,
+    'a duplicate makes no blocked job');
+select is((select string_agg(e.is_new::text, ' ' order by e.ordinal) from batchq.enqueue_many(
+    '[{"kind": "k", "queue": "g1", "group_key": "k", "dedupe_key": "K", "payload": 7,
+       "on_duplicate": "replace"}]') e), 'false', 'a blocked job holds its key');
+select is((select j.state || j.payload from batchq.jobs j where j.dedupe_key = 'K'
+           and j.queue = 'g1'), 'blocked7', 'and is replaced there');
+select throws_ok($$ select batchq.enqueue_many('[{"kind": "k", "queue": "g1", "group_key": "g"},
+    {"kind": "k", "queue": "g1", "group_key": ""}]') $$, 'JQ001', null,
+    'an empty group_key is refused with its batch');
+select throws_ok(format($$ select batchq.enqueue_many('[{"kind": "k", "queue": "g1",
+    "group_key": %s}]') $$, to_json(repeat('g', 256))), 'JQ001', null,
+    'F022 so is one of 256 characters');
+
+-- the size limit, of a batch as a whole
+select batchq.set_queue('full', max_depth => 3) \g /dev/null
+select throws_ok($$ select batchq.enqueue_many(jsonb_agg('{"kind": "k", "queue": "full"}'::jsonb))
+    from generate_series(1, 4) $$, 'JQ006', null, 'D-3 a batch that is too large is refused');
+select is((select count(*) from batchq.job j where j.queue = 'full'), 0::bigint, 'all of it');
+select is(t.code($$ select batchq.enqueue_many('[{"kind": "k", "queue": "full"},
+    {"kind": "k", "queue": "full", "priority": 4}, {"kind": "k", "queue": "full", "delay": 9},
+    {"kind": "k", "queue": "full"}]') $$), 'ok', 'one that fits is taken');
+select throws_ok($$ select batchq.enqueue_many('[{"kind": "k", "queue": "full",
+    "priority": 9}]') $$, 'JQ006', null, 'then it is full, for a lane that is new too');
+select batchq.set_queue('late', max_depth => 3, on_full => 'delay') \g /dev/null
+select batchq.enqueue_many('[{"kind": "k", "queue": "late", "priority": 2},
+    {"kind": "k", "queue": "late"}, {"kind": "k", "queue": "late"},
+    {"kind": "k", "queue": "late"}, {"kind": "k", "queue": "late", "priority": 2}]') \g /dev/null
+select is((select string_agg(j.state || j.priority, ' ' order by j.id) from batchq.jobs j
+           where j.queue = 'late'), 'ready2 ready0 scheduled0 scheduled0 ready2',
+    'on_full delay: the last of the lowest priority are put off');
+select ok(bool_and(s.run_at - t.now() between '30 s' and '90 s'), 'by 30 to 90 s')
+    from batchq.scheduled s where s.queue = 'late';
+select batchq.set_queue('late1', max_depth => 3, on_full => 'delay', group_limit => 1) \g /dev/null
+select batchq.enqueue_many(jsonb_agg('{"kind": "k", "queue": "late1", "group_key": "g"}'::jsonb))
+    from generate_series(1, 5) \g /dev/null
+select is((select string_agg(j.state, ' ' order by j.id) from batchq.jobs j
+           where j.queue = 'late1'), 'blocked blocked blocked scheduled scheduled',
+    'so are blocked ones');
+select t.pass('90 s') \g /dev/null
+select is(t.count('late1') || ' ' || t.seats('late1') || ' '
+          || cardinality(string_to_array(t.in_state('late1', 'blocked'), ' ')), '1 g:1 4',
+    'and they come back to wait for their turn');
 
 select * from finish();
 rollback;

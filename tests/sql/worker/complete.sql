@@ -1,5 +1,5 @@
 begin;
-select plan(41);
+select plan(49);
 \ir ../clock.psql
 
 select batchq.enqueue('k', queue => 'c', dedupe_key => 'K') as a \gset
@@ -92,6 +92,26 @@ select batchq.enqueue('k', queue => 'win', dedupe_key => 'K', dedupe_for => '1 h
 select batchq.complete(l.job_id, l.lease_id) from batchq.lease('win') l \g /dev/null
 select is(batchq.enqueue('k', queue => 'win', dedupe_key => 'K'), :a::bigint,
     'C-6 inside dedupe_for a completed job holds its key');
+
+-- what a job held is given back
+select batchq.set_queue('lim', max_running => 2, group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'lim', group_key => 'g') as a,
+    batchq.enqueue('k', queue => 'lim', group_key => 'g') as b,
+    batchq.enqueue('k', queue => 'lim') as c, batchq.enqueue('k', queue => 'lim') as d \gset
+select is(t.take('lim', 9), :c || ' ' || :d, 'a queue at its cap');
+select batchq.complete(:c, t.lease_of(:c)) \g /dev/null
+select is(t.free('lim'), 1::bigint, 'F019 a permit comes back with completion');
+select is(t.take('lim', 9), :'a', 'F019 and the next job starts');
+select batchq.complete(:d, t.lease_of(:d)) \g /dev/null
+select is(t.take('lim', 9), null, 'a group at its limit');
+select batchq.complete(:a, t.lease_of(:a)) \g /dev/null
+select is(t.take('lim', 9), :'b', 'F019 its next job starts when the one before it is completed');
+select batchq.complete(:a, l.lease_id) from batchq.outcome l where l.job_id = :a \g /dev/null
+select is(t.free('lim') || ' ' || t.seats('lim'), '1 g:1', 'completed twice, it is given back once');
+select t.code(format('select batchq.complete(%s, %s)', :b, t.lease_of(:b) + 1)) \g /dev/null
+select is(t.free('lim') || ' ' || t.seats('lim'), '1 g:1', 'and by its holder only');
+select batchq.complete(:b, t.lease_of(:b)) \g /dev/null
+select is(t.free('lim') || ' ' || t.seats('lim'), '2 ', 'at the end all is free');
 
 select * from finish();
 rollback;

@@ -1,5 +1,5 @@
 begin;
-select plan(67);
+select plan(81);
 \ir ../clock.psql
 
 -- A-17 … A-23: two failures, then success
@@ -183,6 +183,54 @@ select throws_ok(format('select batchq.fail(%s, %s, ''late'')', :c, :lc), 'JQ004
     'F003 also that of a job that was cancelled by it');
 select is((select count(*) from batchq.error where job_id = :b), 1::bigint,
     'F003 and only the reaper''s error is kept');
+
+-- what a job held is given back
+select batchq.set_queue('lim', max_running => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'lim') as a, batchq.enqueue('k', queue => 'lim') as b \gset
+select t.take('lim') \g /dev/null
+select batchq.fail(:a, t.lease_of(:a), 'e') \g /dev/null
+select is(t.take('lim'), :'b', 'F019 a permit comes back while the job waits for its retry');
+select batchq.fail(:b, t.lease_of(:b), 'e', permanent => true) \g /dev/null
+select is(t.free('lim'), 1::bigint, 'F019 also when it will not be tried again');
+
+-- a retry keeps its place in its group where one runs at a time
+select batchq.set_queue('g1', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'g1', group_key => 'g') as a,
+    batchq.enqueue('k', queue => 'g1', group_key => 'g') as b \gset
+select t.take('g1') \g /dev/null
+select batchq.fail(:a, t.lease_of(:a), 'e', retry_in => '5 s') \g /dev/null
+select is(t.take('g1'), null, 'a job that waits for its retry is not overtaken');
+select t.pass('5 s') \g /dev/null
+select is(t.take('g1'), :'a', 'it is the next');
+select batchq.fail(:a, t.lease_of(:a), 'e', permanent => true) \g /dev/null
+select is(t.take('g1'), :'b', 'F010 a dead letter lets the next one go');
+select batchq.set_queue('g1', group_retry => 'yield') \g /dev/null
+select batchq.enqueue('k', queue => 'g1', group_key => 'g') as c \gset
+select batchq.fail(:b, t.lease_of(:b), 'e', retry_in => '5 s') \g /dev/null
+select is(t.take('g1'), :'c', 'group_retry yield: the next one goes first');
+select t.pass('5 s') \g /dev/null
+select is(t.take('g1'), null, 'the retry waits for it');
+select batchq.complete(:c, t.lease_of(:c)) \g /dev/null
+select is(t.take('g1'), :'b', 'and takes its turn');
+
+-- elsewhere it gives its place away, unless the queue says so
+select batchq.set_queue('g2', group_limit => 2) \g /dev/null
+select batchq.enqueue('k', queue => 'g2', group_key => 'g') as a,
+    batchq.enqueue('k', queue => 'g2', group_key => 'g') as b,
+    batchq.enqueue('k', queue => 'g2', group_key => 'g') as c,
+    batchq.enqueue('k', queue => 'g2', group_key => 'g') as d \gset
+select t.take('g2', 9) \g /dev/null
+select batchq.fail(:a, t.lease_of(:a), 'e', retry_in => '5 s') \g /dev/null
+select is(t.take('g2', 9), :'c', 'group_limit 2: a retry yields');
+select batchq.set_queue('g2', group_retry => 'hold') \g /dev/null
+select batchq.fail(:b, t.lease_of(:b), 'e', retry_in => '5 s') \g /dev/null
+select is(t.take('g2', 9), null, 'group_retry hold: it keeps its seat');
+select is(t.seats('g2'), 'g:2', 'which is counted');
+select t.pass('5 s') \g /dev/null
+select is(t.take('g2', 9), :'b', 'and is used');
+select is(t.job(:a), 'blocked:1', 'the other one waits for its turn');
+select batchq.cancel(:c), batchq.fail(:c, t.lease_of(:c), 'stopped') \g /dev/null
+select is(t.take('g2', 1), :'d', 'F080 one that was asked to stop gives its seat back');
 
 select * from finish();
 rollback;

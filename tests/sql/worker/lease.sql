@@ -1,5 +1,5 @@
 begin;
-select plan(70);
+select plan(96);
 \ir ../clock.psql
 
 -- what is handed out
@@ -239,6 +239,82 @@ set local search_path = batchq, pgtap, public;
 reset timezone; reset datestyle; reset intervalstyle;
 select is(:'got' || :'till', :a || 't',
     'F054 neither TimeZone, DateStyle, IntervalStyle nor search_path mislead it');
+
+-- a cap
+select batchq.set_queue('cap', max_running => 4) \g /dev/null
+select batchq.enqueue('k', queue => 'cap', priority => i % 3) from generate_series(1, 20) i
+    \g /dev/null
+select is((select string_agg(l.priority::text, ' ') from batchq.lease('cap', 3) l), '2 2 2',
+    'max_running: a lease takes the first by priority');
+select is(t.count('cap') || ' ' || t.free('cap'), '1 0', 'F018 and no more than are free');
+select is((select max(j.attempts) from batchq.jobs j where j.queue = 'cap' and j.state = 'ready'),
+    0, 'F020 what may not run is not leased');
+select batchq.set_queue('cap', max_running => 40) \g /dev/null
+select is(t.count('cap', 2) || ' ' || t.free('cap'), '2 34', 'what was too much is put back');
+select batchq.set_queue('both', max_running => 5, rate => 3, rate_period => '1 s') \g /dev/null
+select batchq.enqueue('k', queue => 'both') from generate_series(1, 20) \g /dev/null
+select is(t.count('both'), 3::bigint, 'a cap and a rate: the lower counts');
+select is(t.free('both'), 2::bigint, 'permits of the cap that the rate does not let use are put back');
+select t.pass('1 s') \g /dev/null
+select is(t.count('both'), 2::bigint, 'then the cap');
+select is(t.free('both', 'rate'), 1::bigint, 'and permits to start are put back');
+select is(t.count('cap') || ' ' || t.free('cap'), '14 20',
+    'with fewer jobs than permits all start');
+
+-- groups
+select batchq.set_queue('gl', group_limit => 2) \g /dev/null
+select batchq.enqueue('k', queue => 'gl', group_key => g)
+    from unnest(array['a', 'b', 'c']) g, generate_series(1, 3) \g /dev/null
+select is((select string_agg(j.group_key, ' ' order by l.place)
+           from (select l.job_id, row_number() over () as place from batchq.lease('gl', 10) l) l
+           join batchq.jobs j on j.id = l.job_id), 'a b c a b c',
+    'first jobs of all groups come before second ones');
+select is(t.seats('gl'), 'a:2 b:2 c:2', 'each job of a group has a seat');
+select is(t.count('gl'), 0::bigint, 'F018 none starts while its group has none free');
+select batchq.set_queue('all', max_running => 3, group_limit => 2) \g /dev/null
+select batchq.enqueue('k', queue => 'all', group_key => g)
+    from unnest(array['a', 'b']) g, generate_series(1, 3) \g /dev/null
+select is(t.count('all'), 3::bigint, 'groups and a cap: the cap counts');
+select is(t.seats('all'), 'a:2 b:2', 'a ready job has its seat already');
+
+-- starts of groups
+select batchq.set_queue('gr', group_rate => 2, group_period => '10 s') \g /dev/null
+select batchq.enqueue('k', queue => 'gr', group_key => g)
+    from unnest(array['a', 'b']) g, generate_series(1, 5) \g /dev/null
+select is(t.count('gr'), 4::bigint, 'group_rate: so many of each group start');
+select batchq.complete(l.job_id, l.lease_id) from batchq.leased l where l.queue = 'gr' \g /dev/null
+select t.pass('9.9 s') \g /dev/null
+select is(t.count('gr'), 0::bigint, 'and no more in a period, though they have ended');
+select t.pass('0.1 s') \g /dev/null
+select is(t.count('gr', 1), 1::bigint, 'then the next');
+select t.pass('5 s') \g /dev/null
+select is(t.count('gr'), 3::bigint, 'a turn that was not used is not lost');
+select t.pass('5 s') \g /dev/null
+select is(t.count('gr'), 1::bigint, 'each start counts for one period from when it was');
+
+-- turns
+select batchq.set_queue('fair', fair => true) \g /dev/null
+select batchq.enqueue_many(jsonb_agg('{"kind": "k", "queue": "fair", "group_key": "large"}'::jsonb))
+    from generate_series(1, 500) \g /dev/null
+select batchq.enqueue('k', queue => 'fair', group_key => 'small' || i)
+    from generate_series(1, 4) i \g /dev/null
+select batchq.enqueue('k', queue => 'fair') \g /dev/null
+select is((select count(*) filter (where j.group_key like 'small%')
+           from batchq.lease('fair', 25) l join batchq.jobs j on j.id = l.job_id), 4::bigint,
+    'fair: a few jobs are not behind the many of another group');
+select is((select count(*) from batchq.ready r where r.queue = 'fair'), 0::bigint,
+    'of each group 20 are ready at a time');
+select is(t.count('fair'), 20::bigint, 'then the next 20');
+select is(t.seats('fair'), '', 'running ones do not count');
+select batchq.enqueue('k', queue => 'fair', group_key => 'late') as a \gset
+select ok(string_to_array(t.take('fair', 21), ' ') @> array[:'a'],
+    'who comes late waits for one round');
+select batchq.set_queue('gp', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'gp', group_key => 'a') \g /dev/null
+select batchq.pause('gp') \g /dev/null
+select is(t.count('gp'), 0::bigint, 'a paused queue gives none of its groups');
+select batchq.resume('gp') \g /dev/null
+select is(t.count('gp'), 1::bigint, 'until it goes on');
 
 select * from finish();
 rollback;

@@ -1,5 +1,5 @@
 begin;
-select plan(26);
+select plan(33);
 \ir ../clock.psql
 
 select batchq.enqueue('k', queue => 'r', dedupe_key => 'K') as a,
@@ -60,6 +60,26 @@ select is(batchq.release(:a, :l), 'cancelled', 'A-83 a job that was asked to sto
 select is(t.job(:a), 'cancelled:1', 'A-83 and is nowhere else');
 select isnt(batchq.enqueue('k', queue => 'stop', dedupe_key => 'K'), :a::bigint,
     'F025 its key is free');
+
+-- what a job held is given back, and its place kept
+select batchq.set_queue('lim', max_running => 2, group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'lim', group_key => 'g') as a,
+    batchq.enqueue('k', queue => 'lim', group_key => 'g') as b \gset
+select t.take('lim', 9) \g /dev/null
+select batchq.release(:a, t.lease_of(:a)) \g /dev/null
+select is(t.free('lim'), 2::bigint, 'F019 the permit comes back');
+select is(t.seats('lim') || ' ' || t.job(:a), 'g:1 ready:0', 'the seat is kept: the job is ready');
+select is(t.take('lim', 9), :'a', 'so it is not overtaken in its group');
+select batchq.set_queue('gr', group_rate => 1, group_period => '5 s') \g /dev/null
+select batchq.enqueue('k', queue => 'gr', group_key => 'g') as c \gset
+select t.take('gr') \g /dev/null
+select batchq.release(:c, t.lease_of(:c)) \g /dev/null
+select is(t.take('gr'), null, 'where starts of a group are limited, another start needs its permit');
+select t.pass('5 s') \g /dev/null
+select is(t.take('gr') || ' ' || t.seats('gr'), :c || ' g:1', 'then it starts');
+select batchq.cancel(:c), batchq.release(:c, t.lease_of(:c)) \g /dev/null
+select is(t.job(:c), 'cancelled:1', 'one that was asked to stop is cancelled');
+select is(t.count('gr') || t.seats('gr'), '0', 'F080 and gives its seat back');
 
 select * from finish();
 rollback;

@@ -1,5 +1,5 @@
 begin;
-select plan(26);
+select plan(32);
 \ir ../clock.psql
 
 select batchq.enqueue('k', queue => 's', dedupe_key => 'K') as a \gset
@@ -75,6 +75,28 @@ select l.lease_id as l from batchq.lease('stop') l \gset
 select batchq.cancel(:a) \g /dev/null
 select is(batchq.snooze(:a, :l, '1 h') || ' ' || t.job(:a), 'cancelled cancelled:1',
     'A-83 a job that was asked to stop is cancelled');
+
+-- limits: the permit comes back; the place in its group is kept where one runs at a time
+select batchq.set_queue('lim', max_running => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'lim') as a \gset
+select t.take('lim') \g /dev/null
+select batchq.snooze(:a, t.lease_of(:a), '5 s') \g /dev/null
+select is(t.free('lim'), 1::bigint, 'F019 a job that waits holds no permit');
+select batchq.set_queue('g1', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'g1', group_key => 'g') as a,
+    batchq.enqueue('k', queue => 'g1', group_key => 'g') as b \gset
+select t.take('g1') \g /dev/null
+select batchq.snooze(:a, t.lease_of(:a), '5 s') \g /dev/null
+select is(t.take('g1'), null, 'group_limit 1: it is not overtaken');
+select t.pass('5 s') \g /dev/null
+select is(t.take('g1'), :'a', 'it is the next');
+select batchq.set_queue('g1', group_retry => 'yield') \g /dev/null
+select batchq.snooze(:a, t.lease_of(:a), '5 s') \g /dev/null
+select is(t.take('g1'), :'b', 'group_retry yield: the next one goes first');
+select batchq.complete(:b, t.lease_of(:b)), t.pass('5 s') \g /dev/null
+select is(t.take('g1'), :'a', 'then it has its turn');
+select batchq.complete(:a, t.lease_of(:a)) \g /dev/null
+select is(t.count('g1') || t.seats('g1'), '0', 'all seats are free at the end');
 
 select * from finish();
 rollback;
