@@ -62,8 +62,7 @@ begin
             select count(*) as n, min(s.run_at) as next
             from (select s.run_at from batchq.scheduled s
                   where s.queue = l.queue and s.run_at >= batchq._instant(l.hard_floor)
-                  order by s.run_at
-                  limit v_most + 1) s) c
+                  order by s.run_at limit v_most + 1) s) c
         where l.line = 'scheduled'
     ),
     running as (
@@ -78,12 +77,10 @@ begin
     left join waiting w on w.queue = n.name
     left join later t on t.queue = n.name
     left join running r on r.queue = n.name
-    cross join lateral (
-        select count(*) as n from (
-            select from batchq.blocked b where b.queue = n.name collate "C" limit v_most + 1) b) b
-    cross join lateral (
-        select count(*) as n from (
-            select from batchq.dead d where d.queue = n.name collate "C" limit v_most + 1) d) d
+    cross join lateral (select count(*) as n from (
+        select from batchq.blocked b where b.queue = n.name collate "C" limit v_most + 1) b) b
+    cross join lateral (select count(*) as n from (
+        select from batchq.dead d where d.queue = n.name collate "C" limit v_most + 1) d) d
     order by n.name collate "C";
 end
 $stats$;
