@@ -205,6 +205,7 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/private/_oldest_ready.sql
 \ir functions/private/_open_breaker.sql
 \ir functions/private/_open_kinds.sql
+\ir functions/private/_place_after.sql
 \ir functions/private/_place_of.sql
 \ir functions/private/_pause_gates.sql
 \ir functions/private/_promote.sql

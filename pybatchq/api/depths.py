@@ -20,6 +20,7 @@ from pybatchq.api.errors import unavailable
 from pybatchq.api.services import SERVICES, Services
 from pybatchq.calls import Connection
 from pybatchq.errors import QueueNotFoundError
+from pybatchq.rates import QueueRate
 from pybatchq.types import QueueStats
 
 LOOK_S: Final = 8.0
@@ -31,9 +32,10 @@ MOST_KEPT_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """`at`: when that was, by the database's clock."""
+    """`at`: when that was, by the database's clock. `rate`: where it is known."""
 
     stats: QueueStats
+    rate: QueueRate | None
     at: datetime
 
 
@@ -63,19 +65,19 @@ class Depths:
         return until < asked_at
 
     async def _look(self, wanted: Sequence[str], all_of: Sequence[str]) -> None:
-        async def look(conn: Connection) -> tuple[list[QueueStats], datetime]:
-            if len(wanted) == len(all_of):
-                return await calls.stats(conn), await calls.now(conn)
-            found = []
-            for queue in wanted:
+        async def look(conn: Connection) -> list[Depth]:
+            found: list[QueueStats] = []
+            for queue in [None] if len(wanted) == len(all_of) else wanted:
                 try:
                     found += await calls.stats(conn, queue=queue)
                 except QueueNotFoundError:
                     continue
-            return found, await calls.now(conn)
+            rates = {rate.queue: rate for rate in await calls.queue_rates(conn)}
+            at = await calls.now(conn)
+            return [Depth(stats, rates.get(stats.queue), at) for stats in found]
 
         begun = monotonic()
-        found, at = await self._services.db.run(look, within_s=LOOK_S)
+        found = await self._services.db.run(look, within_s=LOOK_S)
         took_s = monotonic() - begun
         keep_s = 0.0 if took_s < CHEAP_S else min(took_s * KEPT_TIMES, MOST_KEPT_S)
         gone = set(wanted) if not all_of else self._seen.keys() - set(all_of) | set(wanted)
@@ -83,7 +85,7 @@ class Depths:
             self._seen.pop(queue, None)
         # who asked before the look began is answered from it
         until = begun + took_s + keep_s if keep_s else begun
-        self._seen.update((stats.queue, (until, Depth(stats, at))) for stats in found)
+        self._seen.update((depth.stats.queue, (until, depth)) for depth in found)
 
 
 DEPTHS: Final = web.AppKey("depths", Depths)

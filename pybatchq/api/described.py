@@ -24,7 +24,7 @@ While no token exists, an API that only its own machine can reach is open."""
 # By the first part of the path; any other is its own tag.
 TAGS: Final = {
     "jobs": "Enqueue jobs, look at them, cancel them, try them again",
-    "queues": "Depths, settings, pause and resume",
+    "queues": "Depths, rates, settings, pause and resume",
     "dead": "Dead letters: jobs that failed for good",
     "workers": "Who is alive, running what",
     "work": "The worker's side, for languages without a PostgreSQL driver",
@@ -35,6 +35,7 @@ TAG_OF: Final = {
     "health": "operation",
     "ready": "operation",
     "metrics": "operation",
+    "throughput": "queues",
     "openapi.json": "documents",
     "reference": "documents",
     "": "documents",

@@ -93,6 +93,8 @@ FIELDS: Final[dict[str, Any]] = {
     "detail": None,
     "hint": "give a text of 1 to 255 characters",
     "wait": "30s",
+    "since": "24h",
+    "step": "5m",
     "gate": "due",
     "holds": True,
     "says": "it is not due until 2030-01-31 12:00:00Z",

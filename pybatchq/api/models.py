@@ -57,7 +57,9 @@ Wait = Annotated[float, Meta(ge=0, le=YEAR_S, description="a number of seconds f
 Factor = Annotated[float, Meta(ge=1, le=100, description="a number from 1 to 100")]
 Reason = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
 Step = Annotated[int, Meta(ge=1, le=100_000, description="a number from 1 to 100000")]
-Cursor = Annotated[str, Meta(description="next_cursor of the answer before")]
+Cursor = Annotated[
+    str, Meta(pattern="^[0-9A-Za-z_-]+$", description="next_cursor of the answer before")
+]
 Id = Annotated[int, Meta(ge=0, le=MOST_ID)]
 Ids = Annotated[list[Id], Meta(min_length=1, max_length=10_000, description="1 to 10000 job ids")]
 PayloadJson = Annotated[Raw, Meta(description="any JSON value but null, at most 1 MiB")]

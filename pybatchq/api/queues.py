@@ -18,6 +18,7 @@ from pybatchq.api.queue_models import ChangeQueue, SetQueue
 from pybatchq.api.routes import Call, NoQuery, Route
 from pybatchq.calls import Connection
 from pybatchq.errors import QueueNotFoundError
+from pybatchq.rates import drain_s
 from pybatchq.types import QueueSettings
 
 # Any name at all: aiohttp's own pattern refuses braces.
@@ -42,12 +43,22 @@ class PauseQueue(Struct, frozen=True, forbid_unknown_fields=True):
     reason: Reason | None = None
 
 
+class Rate(Struct, frozen=True):
+    """Per second, over the last whole minute: jobs, and attempts that failed or ran out."""
+
+    enqueued: float
+    completed: float
+    failed: float
+
+
 class Queue(Struct, frozen=True):
     """A queue: its depth by state, and what is set.
 
     Counts stop at 100,000 a state; `is_exact` is false when one did. `oldest_age`: for how many
     seconds its longest waiting ready job has been ready. Where counting takes long, counts are up
-    to 2 seconds old.
+    to 2 seconds old. `rate` is null where upkeep has not counted lately. `drain_s`: in how many
+    seconds no job waits or runs, as things go now, scheduled ones apart; at least, if `is_exact` is
+    false; null if there are more and more.
     """
 
     queue: str
@@ -60,6 +71,8 @@ class Queue(Struct, frozen=True):
     oldest_age: float | None
     oldest_ready_at: datetime | None
     next_run_at: datetime | None
+    rate: Rate | None
+    drain_s: float | None
     paused_at: datetime | None
     pause_reason: str | None
     settings: SetQueue
@@ -172,6 +185,8 @@ def _shown(settings: QueueSettings, depth: Depth) -> Queue:
         age,
         stats.oldest_ready_at,
         stats.next_run_at,
+        None if depth.rate is None else shown(depth.rate, Rate),
+        drain_s(stats, depth.rate),
         state.paused_at,
         state.pause_reason,
         state.settings,
@@ -199,7 +214,7 @@ ROUTES = (
         method="GET",
         path="/queues",
         handler=list_queues,
-        summary="All queues by name: depth, oldest age, settings, pauses",
+        summary="All queues by name: depth, rates, oldest age, settings, pauses",
         scope="monitor",
         query=QueuesQuery,
         answer=QueuePage,
@@ -209,7 +224,7 @@ ROUTES = (
         method="GET",
         path=PATH,
         handler=get_queue,
-        summary="One queue: depth, oldest age, settings, pause",
+        summary="One queue: depth, rates, oldest age, settings, pause",
         scope="monitor",
         answer=Queue,
         errors=("JQ002",),

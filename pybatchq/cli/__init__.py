@@ -1,8 +1,8 @@
 """The command `batchq`. Every command parses, calls and prints; logic lives elsewhere.
 
 A module a part of the help: `schema`, `api`, `token`, `working`, `enqueue`, `jobs`, `explain`,
-`bulk`, `queues`, `limits`, `workers`, `completion`. A new command is a function in one of them and
-a place in SECTIONS.
+`bulk`, `queues`, `throughput`, `limits`, `workers`, `completion`. A new command is a function in
+one of them and a place in SECTIONS.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from pybatchq.cli import (
     limits,
     queues,
     schema,
+    throughput,
     token,
     workers,
     working,
@@ -71,8 +72,9 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         bulk.redrive, bulk.purge,
     ),
     "Queues": (
-        queues.queues, queues.stats, limits.set_queue, limits.set_group, limits.groups,
-        queues.pause, queues.resume, explain.peek, breakers.breakers, breakers.reset_breaker,
+        queues.queues, queues.stats, throughput.throughput, limits.set_queue, limits.set_group,
+        limits.groups, queues.pause, queues.resume, explain.peek, breakers.breakers,
+        breakers.reset_breaker,
     ),
 }  # fmt: skip
 

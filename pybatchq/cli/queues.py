@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import click
-import msgspec
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
@@ -16,6 +15,7 @@ from pybatchq import calls
 from pybatchq.cli import _settings, _workforce
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
+from pybatchq.cli._rates import WatchedQueue, per_second, summed, watched
 from pybatchq.cli._show import (
     STYLES,
     Cell,
@@ -40,6 +40,8 @@ COLUMNS = (
     Column("BLOCKED", 2, justify="right"),
     Column("RUNNING", 8, justify="right"),
     Column("DEAD", 8, justify="right"),
+    Column("IN/S", 4, justify="right"),
+    Column("OUT/S", 4, justify="right"),
     Column("OLDEST", 6, justify="right"),
     Column("NEXT", 3, justify="right"),
     Column("PAUSED", 5, least=8),
@@ -67,8 +69,8 @@ def queues(*, settings: bool, as_json: bool, dsn: str | None) -> None:
                 db.call(calls.list_queues)
             )
             return
-        found = db.call(calls.stats)
-        rows = Rows[QueueStats](COLUMNS, lambda q: shown(q, db.now()), as_json=as_json)
+        found = watched(db.call(calls.stats), db.call(calls.queue_rates))
+        rows = Rows[WatchedQueue](COLUMNS, lambda q: shown(q, db.now()), as_json=as_json)
         rows.print(found)
         if not found:
             note("no queues yet")
@@ -83,6 +85,7 @@ def queues(*, settings: bool, as_json: bool, dsn: str | None) -> None:
 def stats(*, queue: str | None, watch: timedelta | None, as_json: bool, dsn: str | None) -> None:
     """Show the depths of a queue, or of all and their sum.
 
+    IN/S, OUT/S: jobs a second that came, and that are over in any way, in the last whole minute.
     In a pipe, or as JSON, --watch tells the time of each sample in a field `at`.
     """
     if watch is not None and watch < LEAST_INTERVAL:
@@ -105,7 +108,7 @@ def stats(*, queue: str | None, watch: timedelta | None, as_json: bool, dsn: str
 
 def _rows(
     db: Database, *, as_json: bool, at: Callable[[], datetime] | None = None
-) -> Rows[QueueStats]:
+) -> Rows[WatchedQueue]:
     return Rows(COLUMNS, lambda q: shown(q, db.now()), as_json=as_json, at=at)
 
 
@@ -120,32 +123,15 @@ def _watch(db: Database, queue: str | None, every: timedelta) -> None:
             time.sleep(every.total_seconds())
 
 
-def _counts(db: Database, queue: str | None, *, as_json: bool) -> list[QueueStats]:
+def _counts(db: Database, queue: str | None, *, as_json: bool) -> list[WatchedQueue]:
     """The queues; where people look at more than one, their sum at the end."""
-    found = db.look(calls.stats, queue=queue)
+    found = watched(db.look(calls.stats, queue=queue), db.look(calls.queue_rates))
     if as_json or not is_terminal() or len(found) < 2:
         return found
-    return [*found, _sum(found)]
+    return [*found, summed(found)]
 
 
-def _sum(found: Sequence[QueueStats]) -> QueueStats:
-    counts = {
-        name: sum(getattr(q, name) for q in found)
-        for name, value in msgspec.structs.asdict(found[0]).items()
-        if type(value) is int
-    }
-    return msgspec.structs.replace(
-        found[0],
-        queue="all",
-        paused_at=None,
-        is_exact=all(q.is_exact for q in found),
-        oldest_ready_at=min((q.oldest_ready_at for q in found if q.oldest_ready_at), default=None),
-        next_run_at=min((q.next_run_at for q in found if q.next_run_at), default=None),
-        **counts,
-    )
-
-
-def shown(stats: QueueStats, now: datetime) -> Sequence[Cell]:
+def shown(stats: WatchedQueue, now: datetime) -> Sequence[Cell]:
     oldest = stats.oldest_ready_at and age(stats.oldest_ready_at, now)
     due = stats.next_run_at and (
         f"in {span(stats.next_run_at - now)}" if stats.next_run_at > now else "now"
@@ -159,6 +145,7 @@ def shown(stats: QueueStats, now: datetime) -> Sequence[Cell]:
         cell(stats.queue), _count(stats.ready, stats), _count(stats.scheduled, stats),
         _count(stats.blocked, stats), _count(stats.leased, stats),
         _count(stats.dead, stats, STYLES["failed"]),
+        cell(per_second(stats.enqueued_per_s)), cell(per_second(stats.ended_per_s)),
         cell(oldest), cell(due), cell(paused, STYLES["paused"]),
     )  # fmt: skip
 

@@ -153,6 +153,19 @@ async def test_nobody_waits_for_a_breaker(connect: Connect, conn: Connection) ->
     assert await value(conn, "select count(*) from batchq.breaker") == 0
 
 
+async def test_a07_leases_beside_open_ones_find_jobs_as_long_as_there_are_some(
+    connect: Connect, conn: Connection
+) -> None:
+    await break_it(conn)
+    ids = await column(conn, ADD, "good", 200)
+    found: list[int] = []
+    for _ in range(10):
+        session = await connect(autocommit=False)
+        found += await column(session, "select job_id from batchq.lease('q', 20)")
+    assert len(found) == len(set(found))
+    assert set(found) == set(ids)
+
+
 async def test_many_jobs_that_were_held_back_all_come_back(
     connect: Connect, conn: Connection
 ) -> None:

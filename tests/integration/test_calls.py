@@ -172,7 +172,8 @@ async def produce_and_work(call: Session) -> None:
         timeout=dt.timedelta(hours=1), dedupe_key="k", dedupe_scope="pending",
         dedupe_for=dt.timedelta(seconds=1), on_duplicate="return", backoff="fixed",
         backoff_base=dt.timedelta(seconds=1), backoff_factor=2.5,
-        backoff_cap=dt.timedelta(days=1), backoff_jitter="none", headers={"trace": "x"}, group_key="g",
+        backoff_cap=dt.timedelta(days=1), backoff_jitter="none", headers={"trace": "x"},
+        group_key="g",
     )  # fmt: skip
     many = await call(calls.enqueue_many, jobs=[{"kind": "b", "queue": "q"}] * 9)
     assert [one.ordinal for one in many] == list(range(1, 10))

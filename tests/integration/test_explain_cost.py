@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.support.plans import Explained
 from tests.integration.test_reads import SMALL, unanalysed
+from tests.support.plans import Explained
 from tests.support.servers import Databases
 
 FULL = """

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.integration.test_plans import Connection, Explained, fill
+from tests.integration.test_plans import Connection, fill
+from tests.support.plans import Explained
 from tests.support.servers import Databases
 
 RARE = [1_234, 90_001, 445_566, 910_000]
@@ -54,7 +55,7 @@ READS = {
     "explain_job(870000)": 60,
     "explain_job(900001)": 60,
     "explain_queue('default')": 5_000,
-    "explain_queue('due')": 150,
+    "explain_queue('due')": 1_500,
     "peek_lease()": 500,
     "peek_lease('due', 1000)": 1_300,
     "redrive(n => 100)": 25_000,

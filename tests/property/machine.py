@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from tests.property.model import STATUS, Model, Pair, RefusedError
 from tests.property.records import SECOND, Job
-from tests.property.specs import micros, span
+from tests.property.specs import QUEUES, micros, span
 
 CLOCK = """
     create or replace function batchq._now() returns timestamptz language sql volatile
@@ -98,7 +98,8 @@ class Beside(RuleBasedStateMachine):
         super().__init__()
         for statement in EMPTY.split(";"):
             self.conn.execute(statement.encode())
-        self.model = Model()
+        tasks = "select task, (extract(epoch from every) * 1000000)::bigint from batchq.upkeep"
+        self.model = Model(every=dict(self.conn.execute(tasks).fetchall()))
         self.leases: list[Pair] = []
         self.last_lease = 0
         self.ran: dict[str, int] = {}
@@ -299,10 +300,11 @@ class Beside(RuleBasedStateMachine):
 
     def no_limit_is_exceeded(self) -> None:
         """Where more run, or have seats, than the limit says, it was lowered, and none is added."""
-        for name, queue in self.model.queues.items():
+        for name in QUEUES:
             running = len(self.model.in_state("leased", queue=name))
-            if queue.max_running is not None:
-                assert running <= max(queue.max_running, self.ran.get(name, 0))
+            most = self.model.queue(name).max_running
+            if most is not None:
+                assert running <= max(most, self.ran.get(name, 0))
             self.ran[name] = running
         seats = self.model.seats()
         for (name, group), taken in seats.items():
@@ -311,9 +313,8 @@ class Beside(RuleBasedStateMachine):
         self.sat = seats
         for (name, key), starts in self.model.starts.items():
             queue = self.model.queue(name)
-            most, period = queue.rate, queue.period
-            if key is not None:
-                most, period = queue.group_rate, queue.group_period or SECOND
+            most = queue.rate if key is None else queue.group_rate
+            period = queue.period if key is None else queue.group_period or SECOND
             if most is not None:
                 later = starts[most:]
                 assert all(b - a >= period for a, b in zip(starts, later, strict=False))

@@ -47,8 +47,8 @@ jobs of this kind wait, and no live worker of the queue knows it. Then, holding 
 how many wait; full, enqueue refuses or delays more; groups, how many wait for their turn, and which
 has the most jobs; upkeep, nobody does it; cleanup, a transaction has been open for a minute.
 
-Counts stop at 5,000 a state. Kinds are looked at of the next 500 ready and 500 scheduled jobs, and
-of 500 blocked ones; 500 groups are counted, by name, and 5,000 jobs of them, shared equally.
+Counts stop at 5,000 a state. Kinds are looked at of the next 300 ready and 300 scheduled jobs, and
+of 300 blocked ones; 200 groups are counted, by name, and 2,000 jobs of them, shared equally.
 
 Returns: gate rows, as explain_job.
 Errors: JQ002 no such queue.

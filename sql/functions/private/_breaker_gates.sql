@@ -32,7 +32,11 @@ begin
             and (_breaker_gates.kind is null or o.kind = _breaker_gates.kind)
           order by o.kind
           limit 10) b
-    left join batchq.leased l on l.job_id = b.probe_job_id and l.lease_id = b.probe_lease_id
+    left join lateral (
+        select o.job_id
+        from batchq.leased o
+        where o.job_id = b.probe_job_id and o.lease_id = b.probe_lease_id
+        limit 1) l on true
     order by b.kind;
 end
 $_breaker_gates$;

@@ -45,7 +45,8 @@ begin
     return query
     with judged as (
         select b.*, row_number() over w as turn,
-               count(*) filter (where b.ties & 8 = 0) over w <= r.free as admitted
+               b.ties & 8 <> 0
+               or count(*) filter (where b.ties & 8 = 0) over w <= r.free as admitted
         from batchq._rooms(_coming_turns.queue, v_calls) r
         cross join lateral (
             select u.*

@@ -50,7 +50,7 @@ begin
           order by k.rank, k.pos
           limit 1001) b;
     if v_before.jobs < v_room.most
-       and v_before.unseated + (not is_seated)::integer <= v_room.free
+       and (is_seated or v_before.unseated < v_room.free)
     then
         return;
     end if;

@@ -1,6 +1,6 @@
 /*
  * How many groups of a queue have jobs that wait for their turn, and which has the most: for
- * explain_queue. 500 groups are looked at, by name, and 5,000 jobs of them, shared equally.
+ * explain_queue. 200 groups are looked at, by name, and 2,000 jobs of them, shared equally.
  */
 create or replace function batchq._groups_gates(queue text)
 returns setof batchq.gate
@@ -34,13 +34,13 @@ begin
             where b.queue = _groups_gates.queue and b.group_key > w.group_key
             order by b.group_key
             limit 1) k
-        where w.i < 501
+        where w.i < 201
     )
     select array_agg(w.group_key) into v_keys from waiting w;
     if v_keys is null then
         return;
     end if;
-    v_most := 5000 / cardinality(v_keys);
+    v_most := 2000 / cardinality(v_keys);
     select k.group_key, c.jobs into v_largest
     from unnest(v_keys) as k(group_key)
     cross join lateral (
@@ -52,7 +52,7 @@ begin
     limit 1;
     return query
     select 'groups', false,
-           case when cardinality(v_keys) > 500 then 'more than 500 groups wait'
+           case when cardinality(v_keys) > 200 then 'more than 200 groups wait'
                 when cardinality(v_keys) = 1 then '1 group waits'
                 else cardinality(v_keys) || ' groups wait' end
            || format(' for %s turn; %s has the most jobs: %s',
@@ -62,8 +62,8 @@ begin
                           else v_largest.jobs::text end),
            null::timestamptz,
            jsonb_build_object(
-               'groups', least(cardinality(v_keys), 500), 'largest', v_largest.group_key,
+               'groups', least(cardinality(v_keys), 200), 'largest', v_largest.group_key,
                'largest_jobs', least(v_largest.jobs, v_most),
-               'is_exact', cardinality(v_keys) <= 500 and v_largest.jobs <= v_most);
+               'is_exact', cardinality(v_keys) <= 200 and v_largest.jobs <= v_most);
 end
 $_groups_gates$;

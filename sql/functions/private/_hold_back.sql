@@ -1,7 +1,8 @@
 /*
  * Before a lease looks at a lane of a queue with open breakers: jobs of these kinds at the head of
  * the lane go away until the next probe, but for the probes that are due. Bounded: two rounds,
- * 1,000 jobs each; where that was not enough the next lease goes on. Null if no breaker is open.
+ * 1,000 jobs each; where that was not enough the next lease goes on. The lease itself looks at a
+ * thousand jobs more than it wants, as others may have locked those before. Null if none is open.
  */
 create or replace function batchq._hold_back(
     queue batchq.queue,
@@ -38,19 +39,13 @@ begin
     end if;
     v_lane.probes := '{}';
     for v_round in 1..2 loop
-        v_lane.upto := coalesce((
-            select r.pos
-            from batchq.ready r
-            where r.queue = (_hold_back.queue).queue and r.priority = _hold_back.priority
-              and r.pos >= _hold_back.from_place
-            order by r.pos
-            offset v_size - 1
-            limit 1), 9223372036854775807);
+        v_lane.upto := batchq._place_after((queue).queue, priority, from_place, v_size - 1);
         v_lane.probes := v_lane.probes
             || batchq._choose_probes(queue, priority, from_place, v_lane.upto);
         exit when batchq._hold_kinds(queue, priority, from_place, v_lane) = 0;
         v_size := greatest(n, 1000);
     end loop;
+    v_lane.upto := batchq._place_after((queue).queue, priority, from_place, n + 1000);
     return v_lane;
 end
 $_hold_back$;

@@ -1,4 +1,4 @@
--- Kinds that no live worker of a queue knows, among 500 ready, 500 scheduled and 500 blocked jobs:
+-- Kinds that no live worker of a queue knows, among 300 ready, 300 scheduled and 300 blocked jobs:
 -- for explain_queue. A worker puts off what it does not know, so it may be scheduled. None if there
 -- is no live worker at all.
 create or replace function batchq._kind_gates(queue text, at timestamptz)
@@ -21,18 +21,18 @@ begin
     v_waiting := array(
         select distinct j.kind
         from (select r.job_id, r.segment
-              from batchq._next_ready(_kind_gates.queue, 500) r
+              from batchq._next_ready(_kind_gates.queue, 300) r
               union all
               (select s.job_id, s.segment
                from batchq.scheduled s
                where s.queue = _kind_gates.queue and s.run_at >= v_from
                order by s.run_at
-               limit 500)
+               limit 300)
               union all
               (select b.job_id, b.segment
                from batchq.blocked b
                where b.queue = _kind_gates.queue
-               limit 500)) w
+               limit 300)) w
         cross join lateral (
             select o.kind from batchq.job o
             where o.id = w.job_id and o.segment = w.segment

@@ -17,9 +17,12 @@ begin
         select b.kind
         from batchq.queue q
         join batchq.breaker b on b.queue = q.queue
+        left join lateral (
+            select true as runs
+            from batchq.leased o
+            where o.job_id = b.probe_job_id and o.lease_id = b.probe_lease_id
+            limit 1) l on true
         where q.queue = _open_kinds.queue and q.breaker_share is not null and b.closed_at is null
-          and (_open_kinds.at is null or b.probe_at <= _open_kinds.at and not exists (
-               select from batchq.leased l
-               where l.job_id = b.probe_job_id and l.lease_id = b.probe_lease_id)));
+          and (_open_kinds.at is null or b.probe_at <= _open_kinds.at and l.runs is null));
 end
 $_open_kinds$;

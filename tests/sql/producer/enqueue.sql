@@ -1,5 +1,5 @@
 begin;
-select plan(366);
+select plan(371);
 \ir ../clock.psql
 
 -- what a job is by default
@@ -448,6 +448,16 @@ select batchq.enqueue('k', queue => 'turn', dedupe_key => 'A', on_duplicate => '
 select is(t.take('turn'), null, 'a retry that is replaced for now needs another start');
 select t.pass('10 s') \g /dev/null
 select is(t.take('turn') || ' ' || t.seats('turn'), :a || ' g:1', 'and keeps its seat till then');
+
+-- bounds of group_key
+select throws_ok(format('select batchq.enqueue(''k'', group_key => %L)', v), 'JQ001', null,
+    format('F022 group_key %s… is refused', left(v, 3))) from unnest(array['', repeat('g', 256),
+    repeat('g', 10000)]) v;
+select is((t.of(e)).group_key, repeat('𝄞', 255), 'F022 one of 255 characters is taken')
+    from batchq.enqueue('k', group_key => repeat('𝄞', 255)) e;
+select batchq.set_queue('named', group_limit => 1) \g /dev/null
+select batchq.enqueue('k', queue => 'named', group_key => repeat('𝄞', 255)) as a \gset
+select is(t.take('named'), :'a', 'F022 and is a group like others');
 
 select * from finish();
 rollback;
