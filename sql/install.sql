@@ -133,6 +133,7 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/private/_holders.sql
 \ir functions/private/_is_called.sql
 \ir functions/private/_is_paced.sql
+\ir functions/private/_is_turn.sql
 \ir functions/private/_kept_ties.sql
 \ir functions/private/_kind_among.sql
 \ir functions/private/_kind_of.sql

@@ -55,5 +55,5 @@ def test_throughput_in_a_pipe_is_fields_and_says_where_there_is_nothing(seeded: 
 @pytest.mark.parametrize("words", [("none",), ("--since", "8d"), ("--step", "90s")])
 def test_what_cannot_be_shown_is_said(seeded: str, words: tuple[str, ...]) -> None:
     refused = batchq("throughput", *words, dsn=seeded)
-    assert refused.returncode == (1 if words == ("none",) else 2)
+    assert refused.exit_code == (1 if words == ("none",) else 2)
     assert "JQ00" in refused.stderr

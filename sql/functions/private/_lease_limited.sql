@@ -64,7 +64,8 @@ begin
         select m.*, nextval('batchq.lease_number') as lease_id, batchq._now() + batchq._exact(
                    coalesce(_lease_limited.lease_for, v_queue.lease_for, '60 s')) as till,
                batchq._now() as leased_at,
-               j.kind, j.payload, j.max_attempts, j.timeout, j.headers, j.group_key
+               batchq._is_turn(m.ties, v_queue, j.group_key) as turn, j.kind, j.payload,
+               j.max_attempts, j.timeout, j.headers, j.group_key
         from moved m join batchq.job j on j.id = m.job_id and j.segment = m.segment
     ),
     held as (
@@ -72,7 +73,7 @@ begin
                                    segment, priority, attempt, ties, queue, worker)
         select b.job_id, b.lease_id, b.till, b.till, b.leased_at,
                b.leased_at + batchq._exact(b.timeout), b.segment, _lease_limited.priority,
-               b.attempt + 1, batchq._ties_of_start(b.ties, v_queue), _lease_limited.queue,
+               b.attempt + 1, batchq._ties_of_start(b.ties, v_queue, b.turn), _lease_limited.queue,
                _lease_limited.worker
         from briefed b
     ),
@@ -82,8 +83,7 @@ begin
                count(*) * c.starts
         from briefed b
         cross join lateral (
-            select interval '0' as wait, 1 as seats, 0 as starts
-            where b.ties & 8 <> 0 and v_queue.group_limit is null and v_queue.fair
+            select interval '0' as wait, 1 as seats, 0 as starts where b.turn
             union all
             select batchq._exact(coalesce(v_queue.group_period, '1 s')), 0, 1 where b.ties & 16 <> 0
         ) c

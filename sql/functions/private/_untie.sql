@@ -34,7 +34,9 @@ begin
         select batchq._now(), t.queue, j.group_key, count(*) filter (where t.ties & 8 <> 0),
                count(*) filter (where t.ties & 16 <> 0)
         from unnest(_untie.jobs) t
-        join batchq.job j on j.id = t.job_id and j.segment = t.segment
+        cross join lateral (
+            select b.group_key from batchq.job b
+            where b.id = t.job_id and b.segment = t.segment limit 1) j
         where t.ties & 24 <> 0
         group by t.queue, j.group_key;
     end if;
