@@ -55,6 +55,7 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/private/_job_fits.sql
 \ir functions/private/_span_fits.sql
 \ir functions/private/_options_fit.sql
+\ir functions/private/_at_once.sql
 \ir functions/private/_period.sql
 \ir functions/private/_breaker_pause.sql
 \ir functions/private/_stamp.sql

@@ -56,8 +56,7 @@ class Session:
             "breaker_share => %s, breaker_min => 2, breaker_pause => %s::interval)",
             self.queue,
             pick([None, None, 0, 1, 3, 8, 200]),
-            # above 16 a lease over several lanes may start fewer than the rate lets
-            pick([None, None, None, 2, 9, 16]),
+            pick([None, None, None, 2, 9, 100]),
             pick(["1 h", "100 ms"]),
             pick([None, None, 1, 1, 2, 5]),
             pick([None, None, None, 1, 4]),

@@ -76,9 +76,10 @@ Counts of blocked jobs stop at 100,000 a group, or sooner where there are more t
 
 Returns: group_info rows. blocked: jobs that wait for their turn. seats: jobs of the group that are
 ready or running, or hold their seat until their retry; where groups take turns and have no limit,
-those that are ready. It may lag behind while more than 10,000 calls of groups wait to be read. group_limit: how many seats there are: the group's own limit, else
-the queue's, else 20 for each unit of weight where groups take turns; null: no limit. weight: 1 if
-not set. next_since: since when the job is blocked that is next.
+those that are ready. It may lag behind while more than 10,000 calls of groups wait to be read.
+group_limit: how many seats there are: the group's own limit, else the queue's, else 20 for each
+unit of weight where groups take turns; null: no limit. weight: 1 if not set. next_since: since
+when the job is blocked that is next.
 Errors: JQ001 n is out of its bounds; JQ002 no such queue.
 Role: batchq_monitor, and every other role of batchq.
 Example: select group_key, blocked, seats, group_limit from batchq.list_groups('mail', 10)

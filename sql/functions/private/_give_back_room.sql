@@ -1,6 +1,11 @@
 -- After a lease: the permits to start that were used come back in a period's time; what was not
 -- used comes back at once. See _take_room.
-create or replace function batchq._give_back_room(queue batchq.queue, taken bigint, used bigint)
+create or replace function batchq._give_back_room(
+    queue batchq.queue,
+    taken bigint,
+    used bigint,
+    at timestamptz
+)
 returns void
 language plpgsql
 volatile
@@ -14,7 +19,8 @@ begin
         perform batchq._give_permits(
                     (queue).queue, 'rate', used,
                     batchq._now() + batchq._period(queue)),
-                batchq._give_permits((queue).queue, 'rate', taken - used, batchq._now());
+                batchq._give_permits(
+                    (queue).queue, 'rate', taken - used, batchq._at_once(at));
     end if;
 end
 $_give_back_room$;

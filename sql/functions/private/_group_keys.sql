@@ -1,4 +1,5 @@
--- Groups of a queue that have blocked jobs, seats or settings: up to 10,000 of each. See list_groups.
+-- Groups of a queue that have blocked jobs, seats or settings, up to 10,000 of each. See
+-- list_groups.
 create or replace function batchq._group_keys(queue text)
 returns setof text
 language plpgsql

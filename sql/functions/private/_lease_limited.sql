@@ -94,7 +94,7 @@ begin
            b.headers
     from briefed b;
     get diagnostics v_count = row_count;
-    perform batchq._give_back_room(v_queue, v_room, v_count),
+    perform batchq._give_back_room(v_queue, v_room, v_count, _lease_limited.at),
             batchq._start_probes(v_queue, v_lane.probes);
 end
 $_lease_limited$;

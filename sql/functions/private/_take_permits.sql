@@ -77,7 +77,8 @@ begin
     perform batchq._give_permits(
         _take_permits.queue, _take_permits.line, v_got - _take_permits.wanted,
         case _take_permits.line
-            when 'rate' then greatest(batchq._now(), batchq._instant(v_last)) end);
+            when 'rate'
+            then greatest(batchq._at_once(_take_permits.at), batchq._instant(v_last)) end);
     return least(v_got, _take_permits.wanted);
 end
 $_take_permits$;
