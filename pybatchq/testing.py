@@ -152,6 +152,7 @@ async def drain(
                 asyncio.timeout(timeout_s),
                 await psycopg.AsyncConnection.connect(dsn, autocommit=True) as conn,
             ):
+                await conn.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
                 while not await _is_dry(conn, queues):  # noqa: ASYNC110  # nothing to wait for
                     await asyncio.sleep(LOOK_EVERY_S)
         finally:
@@ -159,9 +160,10 @@ async def drain(
 
 
 async def _is_dry(conn: calls.Connection, queues: Sequence[str]) -> bool:
-    """Nothing ready or running, and then nothing due: what ran may have become due."""
-    depths = [depth for depth in await calls.stats(conn) if depth.queue in queues]
-    if any(depth.ready or depth.leased for depth in depths):
-        return False
-    due = await calls.next_due(conn, queues=queues)
+    """Nothing ready, running or due, in one snapshot: a job must not slip from one to the other."""
+    async with conn.transaction():
+        depths = [depth for depth in await calls.stats(conn) if depth.queue in queues]
+        if any(depth.ready or depth.leased for depth in depths):
+            return False
+        due = await calls.next_due(conn, queues=queues)
     return due is None or due.total_seconds() > 0

@@ -23,7 +23,7 @@ from prometheus_client.metrics_core import Metric
 
 import pybatchq
 from pybatchq import calls
-from pybatchq.api import counted
+from pybatchq.api import counted, latency
 from pybatchq.api.answers import text
 from pybatchq.api.auth import Caller
 from pybatchq.api.errors import ApiError, TimedOutError, as_api_error, unavailable
@@ -113,7 +113,8 @@ class ApiMetrics:
         queues = [queue for queue in snapshot.queues if caller.may_use(queue.queue)]
         registry.register(_Families(_queues(queues, snapshot.at)))
         told = counted.families(snapshot.counters, snapshot.kinds, caller)
-        registry.register(_Families(chain(told, _age(snapshot))))
+        times = latency.families(snapshot.kinds, caller)
+        registry.register(_Families(chain(told, times, _age(snapshot))))
         workers = [one for one in snapshot.workers if _may_see(caller, one)]
         registry.register(_Families(_workers(workers, snapshot.at)))
         own = self._own()

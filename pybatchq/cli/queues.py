@@ -40,12 +40,15 @@ COLUMNS = (
     Column("BLOCKED", 2, justify="right"),
     Column("RUNNING", 8, justify="right"),
     Column("DEAD", 8, justify="right"),
-    Column("IN/S", 1, justify="right"),
-    Column("OUT/S", 1, justify="right"),
     Column("OLDEST", 6, justify="right"),
     Column("NEXT", 3, justify="right"),
     Column("PAUSED", 5, least=8),
 )
+# beside the others only where these need not be cut for it
+WIDE = 100
+WIDE_COLUMNS = (
+    *COLUMNS, Column("IN/S", 4, justify="right"), Column("OUT/S", 4, justify="right"),
+)  # fmt: skip
 queue_argument = click.argument("queue", shell_complete=complete_queue)
 
 
@@ -70,8 +73,7 @@ def queues(*, settings: bool, as_json: bool, dsn: str | None) -> None:
             )
             return
         found = watched(db.call(calls.stats), db.call(calls.queue_rates))
-        rows = Rows[WatchedQueue](COLUMNS, lambda q: shown(q, db.now()), as_json=as_json)
-        rows.print(found)
+        _rows(db, as_json=as_json).print(found)
         if not found:
             note("no queues yet")
 
@@ -109,7 +111,9 @@ def stats(*, queue: str | None, watch: timedelta | None, as_json: bool, dsn: str
 def _rows(
     db: Database, *, as_json: bool, at: Callable[[], datetime] | None = None
 ) -> Rows[WatchedQueue]:
-    return Rows(COLUMNS, lambda q: shown(q, db.now()), as_json=as_json, at=at)
+    if not is_terminal() or console().width < WIDE:
+        return Rows(COLUMNS, lambda q: shown(q, db.now()), as_json=as_json, at=at)
+    return Rows(WIDE_COLUMNS, lambda q: (*shown(q, db.now()), *_rates(q)), as_json=as_json, at=at)
 
 
 def _watch(db: Database, queue: str | None, every: timedelta) -> None:
@@ -145,9 +149,12 @@ def shown(stats: WatchedQueue, now: datetime) -> Sequence[Cell]:
         cell(stats.queue), _count(stats.ready, stats), _count(stats.scheduled, stats),
         _count(stats.blocked, stats), _count(stats.leased, stats),
         _count(stats.dead, stats, STYLES["failed"]),
-        cell(per_second(stats.enqueued_per_s)), cell(per_second(stats.ended_per_s)),
         cell(oldest), cell(due), cell(paused, STYLES["paused"]),
     )  # fmt: skip
+
+
+def _rates(stats: WatchedQueue) -> Sequence[Cell]:
+    return cell(per_second(stats.enqueued_per_s)), cell(per_second(stats.ended_per_s))
 
 
 def _count(count: int, stats: QueueStats, style: str = "") -> Cell:

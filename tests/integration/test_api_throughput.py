@@ -89,3 +89,14 @@ async def test_lengths_out_of_bounds_are_refused(api: Api, query: str) -> None:
 
 async def test_throughput_of_a_queue_that_never_was(api: Api) -> None:
     assert (await api.get("/queues/none/throughput")).error[:2] == (404, "JQ002")
+
+
+async def test_b35_metrics_have_histograms_of_waits_and_runs(api: Api, conn: Connection) -> None:
+    await work(api, conn, queue="mail", done=4, left=2)
+    for _ in range(6):
+        await conn.execute("select batchq._tally()")
+    page = (await api.get("/metrics")).text
+    for name in ("batchq_job_wait_seconds", "batchq_job_run_seconds"):
+        assert f'{name}_bucket{{le="+Inf",queue="mail"}} 4.0' in page
+        assert f'{name}_bucket{{le="67108.864",queue="mail"}} 4.0' in page
+        assert f'{name}_count{{queue="mail"}} 4.0' in page

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from tests.support.console import batchq, done, records
+from tests.support.terminal import terminal
 
 SEED = """
     select batchq.enqueue('k', queue => 'mail') from generate_series(1, 3);
@@ -57,3 +58,25 @@ def test_what_cannot_be_shown_is_said(seeded: str, words: tuple[str, ...]) -> No
     refused = batchq("throughput", *words, dsn=seeded)
     assert refused.exit_code == (1 if words == ("none",) else 2)
     assert "JQ00" in refused.stderr
+
+
+def shown(*words: str, dsn: str, columns: int) -> str:
+    with terminal(*words, dsn=dsn, columns=columns) as screen:
+        assert screen.ended() == 0, screen.text
+        return screen.text
+
+
+def test_rates_are_shown_where_there_is_room(seeded: str) -> None:
+    header, line, *_ = shown("stats", "mail", dsn=seeded, columns=100).splitlines()
+    assert header.split()[-2:] == ["IN/S", "OUT/S"]
+    assert line.split()[-2:] == ["1", "2"]
+    assert "OUT/S" not in shown("stats", "mail", dsn=seeded, columns=80)
+
+
+def test_throughput_is_a_table_of_about_thirty_lines_with_bars(seeded: str) -> None:
+    text = shown("throughput", "mail", dsn=seeded, columns=100)
+    header, *lines = [line for line in text.splitlines() if line.strip()]
+    assert header.split()[:4] == ["FROM", "IN", "DONE", "FAILED"]
+    assert len(lines) in {30, 31}
+    assert "█" in text
+    assert "<1ms" in text

@@ -552,7 +552,7 @@ EVERY_CALL = """
     select batchq.list_jobs(status => 'completed', kind => 'b');
     select batchq.stats();
     select batchq.counters(), batchq.kind_counters();
-    select batchq.queue_rates(), batchq.throughput('q');
+    select batchq.queue_rates(), batchq.throughput('default');
     select batchq.version(), batchq.errors();
     select batchq.cancel_many(created_before => 'infinity');
     select batchq.beat_worker(gen_random_uuid(), 'w', 'h', 1, '1', '{a}', '{k}', 1, 0);

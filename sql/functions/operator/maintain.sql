@@ -58,12 +58,13 @@ end
 $maintain$;
 
 comment on function batchq.maintain is $comment$
-Do one bounded step of everything periodic: take back expired leases, make due jobs ready, give
-back dedupe keys whose window ended, let old jobs rise where a queue wants it, prove that limits and
+Do one bounded step of everything periodic: take back expired leases, make due jobs ready, give back
+dedupe keys whose window ended, let old jobs rise where a queue wants it, prove that limits and
 groups have lost nothing, check the floors, forget lanes that are no longer used, worker processes
 that were silent for a day, tokens that were revoked 30 days ago and rollups of more than 7 days,
 and bring counters, rollups and breakers up to date. Safe to call from many places at once: a task
-that another session is doing, or that is not due, is skipped. Workers call it every few seconds; without any, call it from cron.
+that another session is doing, or that is not due, is skipped. Workers call it every few seconds;
+without any, call it from cron.
 
 Returns: one row a task that was done (task, done: rows it moved, more: call again soon).
 Role: batchq_operator.
