@@ -140,6 +140,8 @@ ERROR_EXAMPLES: Final[dict[int, ErrorBody]] = {
 # Fields of queries whose text has a form of its own.
 QUERIES: Final[dict[str, Json]] = {
     "JobQuery.wait": {"pattern": r"^(([0-5]?[0-9](\.[0-9]{1,9})?|60)s?|[0-5]?[0-9]{1,4}ms)$"},
+    "ThroughputQuery.since": {"pattern": r"^([1-9][0-9]{0,3}m|([1-9][0-9]?|1[0-5][0-9])h)$"},
+    "ThroughputQuery.step": {"pattern": r"^([1-9][0-9]{0,2}m|([1-9]|1[0-9]|2[0-4])h)$"},
     "ListQuery.cursor": {"minLength": 1, "pattern": "^[0-9A-Za-z_-]+$"},
 }
 

@@ -19,7 +19,8 @@ as $throughput$
 declare
     v_origin constant timestamptz := timestamptz '2000-01-01 00:00:00+00';
     v_step constant interval := batchq._exact(batchq._step(throughput.since, throughput.step));
-    v_span constant smallint := case when extract(epoch from v_step) % 3600 = 0 then 60 else 1 end;
+    v_span constant smallint :=
+        case when extract(epoch from v_step) % 3600 = 0 then 60::smallint else 1::smallint end;
     v_until timestamptz;
     v_from timestamptz;
 begin
