@@ -175,7 +175,7 @@ CHECKS: Final[dict[str, Json]] = {
     ),
     "PurgeDead": {
         "oneOf": [
-            _some_of("ids", "queue", "kind", "type", "failed_before"),
+            _some_of("ids", "queue", "kind", "type", "error", "failed_before"),
             {"required": ["all"], "properties": {"all": {"const": True}}},
         ]
     },
