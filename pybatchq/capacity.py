@@ -210,15 +210,18 @@ class Slots:
     def overdue(self) -> list[tuple[Attempt, float | None]]:
         """Those that have waited too long, and for how many seconds to put them back.
 
-        They are forgotten here.
+        They are forgotten here. Once one is to go, those of its line that came in the half second
+        after it go along: each call that hands back may wake whoever is parked, us included.
         """
         before = monotonic() - HOLD_S
         found: list[tuple[Attempt, float | None]] = []
-        while self._waiting and self._waiting[0].since < before:
-            found.append((self._waiting.popleft(), None))
+        if self._waiting and self._waiting[0].since < before:
+            while self._waiting and self._waiting[0].since < before + HOLD_S / 2:
+                found.append((self._waiting.popleft(), None))
         for limit in self._limits.values():
-            while limit.waiting and limit.waiting[0].since < before:
-                found.append((limit.waiting.popleft(), limit.put_back_s()))
+            if limit.waiting and limit.waiting[0].since < before:
+                while limit.waiting and limit.waiting[0].since < before + HOLD_S / 2:
+                    found.append((limit.waiting.popleft(), limit.put_back_s()))
         return found
 
     def overdue_in_s(self) -> float | None:
