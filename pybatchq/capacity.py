@@ -210,14 +210,13 @@ class Slots:
     def overdue(self) -> list[tuple[Attempt, float | None]]:
         """Those that have waited too long, and for how many seconds to put them back.
 
-        They are forgotten here. Once one is to go, those of its line that came in the half second
+        They are forgotten here. Once one of a full kind is to go, those that came in the half second
         after it go along: each call that hands back may wake whoever is parked, us included.
         """
         before = monotonic() - HOLD_S
         found: list[tuple[Attempt, float | None]] = []
-        if self._waiting and self._waiting[0].since < before:
-            while self._waiting and self._waiting[0].since < before + HOLD_S / 2:
-                found.append((self._waiting.popleft(), None))
+        while self._waiting and self._waiting[0].since < before:
+            found.append((self._waiting.popleft(), None))
         for limit in self._limits.values():
             if limit.waiting and limit.waiting[0].since < before:
                 while limit.waiting and limit.waiting[0].since < before + HOLD_S / 2:

@@ -480,6 +480,16 @@ def test_who_waits_for_too_long_is_overdue_once(made: Made, clock: Clock) -> Non
     assert some.ended(early) is late
 
 
+def test_of_a_full_kind_those_that_came_soon_after_go_along(made: Made, clock: Clock) -> None:
+    some = slots(4)
+    attempts = [made("two") for _ in range(4)]
+    assert [some.place(one) for one in attempts[:3]] == ["start", "start", "wait"]
+    clock.pass_(HOLD_S / 2 - 0.01)
+    assert some.place(attempts[3]) == "wait"
+    clock.pass_(HOLD_S / 2 + 0.02)
+    assert [attempt for attempt, _ in some.overdue()] == attempts[2:]
+
+
 def test_who_is_forgotten_does_not_start(made: Made) -> None:
     some = slots(1)
     running, cancelled, limited, last = made(), made(), made("two"), made()
