@@ -210,8 +210,8 @@ class Slots:
     def overdue(self) -> list[tuple[Attempt, float | None]]:
         """Those that have waited too long, and for how many seconds to put them back.
 
-        They are forgotten here. Once one of a full kind is to go, those that came in the half second
-        after it go along: each call that hands back may wake whoever is parked, us included.
+        They are forgotten here. Once one of a full kind is to go, those that came in the half
+        second after it go along: each call that hands back may wake whoever is parked, us too.
         """
         before = monotonic() - HOLD_S
         found: list[tuple[Attempt, float | None]] = []
