@@ -30,10 +30,12 @@ as $_lease_limited$
 declare
     v_queue batchq.queue;
     v_lane batchq.held_lane;
+    v_turns boolean;                             -- seats are for turns
     v_room bigint;
     v_count bigint;
 begin
     select q.* into v_queue from batchq.queue q where q.queue = _lease_limited.queue;
+    v_turns := v_queue.fair is true and v_queue.group_limit is null;
     v_lane := case when v_queue.breaker_share is not null
                    then batchq._hold_back(v_queue, priority, from_place, n) end;
     select count(*) into v_room
@@ -53,8 +55,7 @@ begin
         where r.queue = _lease_limited.queue and r.priority = _lease_limited.priority
           and r.pos >= _lease_limited.from_place
           and (v_lane.kinds is null or batchq._is_let_by(v_lane, r.pos, r.job_id, r.segment))
-        order by r.pos limit v_room
-        for update skip locked
+        order by r.pos limit v_room for update skip locked
     ),
     moved as (
         delete from batchq.ready r using taken t where r.ctid = t.ctid
@@ -64,7 +65,8 @@ begin
         select m.*, nextval('batchq.lease_number') as lease_id, batchq._now() + batchq._exact(
                    coalesce(_lease_limited.lease_for, v_queue.lease_for, '60 s')) as till,
                batchq._now() as leased_at,
-               batchq._is_turn(m.ties, v_queue, j.group_key) as turn, j.kind, j.payload,
+               v_turns and case when m.ties & 8 = 0 then false
+                   else batchq._is_turn(v_queue.queue, j.group_key) end as turn, j.kind, j.payload,
                j.max_attempts, j.timeout, j.headers, j.group_key
         from moved m join batchq.job j on j.id = m.job_id and j.segment = m.segment
     ),
@@ -74,14 +76,13 @@ begin
         select b.job_id, b.lease_id, b.till, b.till, b.leased_at,
                b.leased_at + batchq._exact(b.timeout), b.segment, _lease_limited.priority,
                b.attempt + 1, batchq._ties_of_start(b.ties, v_queue, b.turn), _lease_limited.queue,
-               _lease_limited.worker
-        from briefed b
+               _lease_limited.worker from briefed b
     ),
     called as (
         insert into batchq.call (due_at, queue, group_key, seats, starts)
         select max(b.leased_at) + c.wait, _lease_limited.queue, b.group_key, count(*) * c.seats,
                count(*) * c.starts
-        from briefed b
+        from (select a.* from briefed a where a.turn or a.ties & 16 <> 0) b
         cross join lateral (
             select interval '0' as wait, 1 as seats, 0 as starts where b.turn
             union all
@@ -91,8 +92,7 @@ begin
     )
     select b.job_id, b.lease_id, b.till, _lease_limited.queue, b.kind, b.payload,
            _lease_limited.priority::integer, b.attempt + 1, b.max_attempts::integer, b.timeout,
-           b.headers
-    from briefed b;
+           b.headers from briefed b;
     get diagnostics v_count = row_count;
     perform batchq._give_back_room(v_queue, v_room, v_count, _lease_limited.at),
             batchq._start_probes(v_queue, v_lane.probes);
