@@ -6,8 +6,6 @@
 -- Only jobs that were enqueued with a key have an entry: others pay nothing for it.
 create index job_dedupe_key on batchq.job (dedupe_key, id) where dedupe_key is not null;
 comment on index batchq.job_dedupe_key is 'list_jobs: the jobs that were enqueued with a key.';
-create index outcome_cancelled on batchq.outcome (job_id) where state = 'cancelled';
-comment on index batchq.outcome_cancelled is 'list_jobs: the few that were cancelled among many.';
 
 alter type batchq.cancelled_jobs add attribute last_id bigint;
 comment on type batchq.cancelled_jobs is

@@ -109,8 +109,9 @@ No job comes twice on the pages of a walk, and none that was there throughout is
 state and dedupe_key cost the same on each page, and so does a queue with a pending state; times are
 found by halving the ids, which rise with time: a job whose clock was more than a minute off its
 neighbours' may be left out. For the rest, what matches is looked for among 20,000 jobs a call
-(1,000 of a status or state that is not completed). If the page is not full then, though there may
-be more, it ends with a row that has only an id: go on with that as before_id.
+(1,000 of a status or state that is not completed), and cancelled jobs among 10,000 finished ones.
+If the page is not full then, though there may be more, it ends with a row that has only an id: go
+on with that as before_id.
 
 Returns: job_summary rows.
 Errors: JQ001 an unknown status or state, or n is out of its bounds.

@@ -83,15 +83,9 @@ begin
             select d.job_id, d.segment, v_queue is null or d.queue = v_queue
             from batchq.dead d
             where d.job_id < v_below and d.job_id >= v_from order by d.job_id desc limit v_n;
-        when 'cancelled' then                    -- by an index of these alone
+        else                                     -- completed or cancelled
             return query
-            select o.job_id, o.segment, true
-            from batchq.outcome o
-            where o.state = 'cancelled' and o.job_id < v_below and o.job_id >= v_from
-            order by o.job_id desc limit v_n;
-        else
-            return query
-            select o.job_id, o.segment, o.state = 'completed'
+            select o.job_id, o.segment, o.state = source
             from batchq.outcome o
             where o.job_id < v_below and o.job_id >= v_from order by o.job_id desc limit v_n;
     end case;
