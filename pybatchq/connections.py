@@ -23,7 +23,7 @@ LONG_PAUSE_S = 10.0
 SHORT_PAUSES = 15
 TELL_EVERY_S = 10.0
 REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "not permitted")
-MIGRATION = 7
+MIGRATION = 10
 # A peer that vanished without a word is noticed within 25 s, also by a socket nobody writes to.
 KEEPALIVE: dict[str, str] = {
     "keepalives_idle": "10",

@@ -59,6 +59,7 @@ class Orders:
     give_up: Callable[[Attempt], None]
     died: Callable[[BaseException], None]
     look: Callable[[], None]
+    drain: Callable[[], None]
 
 
 class Heartbeat:
@@ -96,6 +97,8 @@ class Heartbeat:
         self._over: asyncio.Future[None] | None = None
         self._end = asyncio.Event()
         self._nudge = asyncio.Event()
+        self._register_now = asyncio.Event()
+        self._is_asked = False  # to drain: the worker was told
         self._wakes_at = 0.0
         self._progress: dict[int, tuple[int, str]] = {}
         self._flushed_at = 0.0
@@ -139,6 +142,11 @@ class Heartbeat:
         """Somebody was asked to stop: ask for all jobs at once whether it was one of them."""
         self._all_at_once = True
         self._call_soon(self._nudge.set)
+
+    def register_now(self, worker_id: str) -> None:
+        """A worker was asked to drain: if it is this one, ask the registry at once."""
+        if worker_id == str(self._worker_id):
+            self._call_soon(self._register_now.set)
 
     def loop_blocked_s(self) -> float:
         """For how long the worker's loop has not turned, beyond a tick."""
@@ -294,15 +302,24 @@ class Heartbeat:
             pause_s = 0.0 if more else self._reap_every_s * random.uniform(1.0, 1.2)
 
     async def _register(self) -> None:
-        """Say every half a minute that this worker lives; written by nothing else."""
+        """Say every half a minute that this worker lives; written by nothing else.
+
+        The answer says whether it was asked to drain.
+        """
         while True:
+            self._register_now.clear()
             arguments = self._describe()
-            await self._ask(
+            is_asked = await self._ask(
                 lambda conn, told=arguments: calls.beat_worker(  # type: ignore[misc]
                     conn, worker_id=self._worker_id, **told
                 )
             )
-            await asyncio.sleep(REGISTER_EVERY_S * random.uniform(0.9, 1.1))
+            if is_asked and not self._is_asked:
+                self._is_asked = True
+                self._tell(self._orders.drain)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REGISTER_EVERY_S * random.uniform(0.9, 1.1)):
+                    await self._register_now.wait()
 
     async def _watch(self) -> None:
         """Find out when the worker's loop stands still, and where."""

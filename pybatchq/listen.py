@@ -2,8 +2,8 @@
 
 Protocol (sql/functions/private/_parked.sql has the other half): LISTEN, park, ask whether an
 enqueue is under way that may have missed the parking, look for jobs once more, then sleep. While
-parked, whatever makes a job ready sends a notification; all of them fold into one event. A
-notification that somebody's running job was cancelled comes the same way.
+parked, whatever makes a job ready sends a notification; all of them fold into one event. That
+somebody's running job was cancelled, or a worker was asked to drain, is told the same way.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pybatchq.silence import silence
 
 CALL_TIMEOUT_S = 2.0
 CANCELLED = b"cancel"
+DRAIN = b"drain "
 HEARD_WITHIN_S = 1.0
 TRIES = 20
 R = TypeVar("R")
@@ -37,13 +38,15 @@ class Listener:
         connector: Connector,
         queues: Sequence[str],
         ring: Callable[[], None],
-        cancelled: Callable[[], None],
+        cancelled: Callable[[], None] = lambda: None,
+        drained: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """cancelled: called when a running job, anybody's, was asked to stop."""
+        """cancelled: a running job, anybody's, was asked to stop. drained: a worker, by its id."""
         self._connector = connector
         self._queues = list(queues)
         self._ring = ring
         self._cancelled = cancelled
+        self._drained = drained
         self._conn: calls.Connection | None = None
         self._pauses = Pauses()
         self._watched: int | None = None
@@ -134,6 +137,8 @@ class Listener:
     def _heard(self, payload: bytes) -> None:
         if payload == CANCELLED:
             self._cancelled()
+        elif payload.startswith(DRAIN):
+            self._drained(payload.removeprefix(DRAIN).decode(errors="replace"))
         else:
             self._ring()
 

@@ -252,6 +252,27 @@ class TokenInfo(Struct, frozen=True):
     revoked_at: datetime | None
 
 
+class SessionInfo(TokenInfo, frozen=True):
+    """The token that a session of the dashboard was opened with, until `ends_at`."""
+
+    ends_at: datetime
+
+
+class AuditEntry(Struct, frozen=True):
+    """What an operator did. `actor` is who was said to act; `db_user`: who was connected.
+
+    `details`: what was given, a JSON object, not decoded.
+    """
+
+    audit_id: int
+    at: datetime
+    actor: str
+    db_user: str
+    action: str
+    target: str | None
+    details: bytes | None
+
+
 class QueueStats(Struct, frozen=True):
     """Counts stop at 100,000 a state, sooner where queues are many; not `is_exact`: one did."""
 
@@ -285,6 +306,7 @@ class WorkerInfo(Struct, frozen=True):
     memory_bytes: int | None
     stopping: bool
     is_alive: bool
+    drain_requested_at: datetime | None
 
 
 class Gate(Struct, frozen=True):

@@ -114,12 +114,16 @@ class Worker:
         self._listener = None
         if doorbell:
             direct = Connector(listen_dsn, self.name) if listen_dsn else connector
-            self._listener = Listener(direct, self._queues.names, self._ring, self._asked_to_stop)
+            self._listener = Listener(
+                direct, self._queues.names, self._ring, self._asked_to_stop, self._asked_to_drain
+            )
         self._lookout = Lookout(self._listener, poll_s, self._wake.set)
         self._heartbeat = Heartbeat(
             Connector(dsn, self.name, prepare=prepare, beside=connector),
             self._crew.running,
-            Orders(self._crew.stop, self._crew.give_up, self._heartbeat_died, self._ring),
+            Orders(
+                self._crew.stop, self._crew.give_up, self._heartbeat_died, self._ring, self._drain
+            ),
             self.metrics,
             lease_for=lease_for,
             reap_every_s=reap_every_s,
@@ -410,6 +414,15 @@ class Worker:
         """Somewhere a running job was cancelled: it may be one of ours."""
         if self._crew.running:
             self._heartbeat.beat_now()
+
+    def _asked_to_drain(self, worker_id: str) -> None:
+        """A worker was asked to, maybe this one."""
+        self._heartbeat.register_now(worker_id)
+
+    def _drain(self) -> None:
+        if not self._stopping:
+            log.info("asked to drain: stopping", extra={"worker": self.name})
+            self.stop()
 
     def _describe(self) -> dict[str, Any]:
         """What the registry is told; see beat_worker."""

@@ -3,7 +3,8 @@
  * privileges of a schema cannot take away what PUBLIC has by default: a function added by hand is
  * closed by the next installation.
  * A folder is a role; monitor's functions are for all four. maintain and reap are anybody's who
- * works, as a worker keeps the queues in order. Who has tokens is for those who run or watch.
+ * works, as a worker keeps the queues in order. Who has tokens, and what operators did, is for
+ * those who run or watch.
  */
 revoke all on schema batchq from public;
 revoke all on all tables in schema batchq from public;
@@ -26,10 +27,10 @@ begin
                 'settle_and_lease', 'snooze', 'snooze_many', 'unpark',
                 'maintain', 'reap']),
             ('batchq_operator', array[
-                'cancel_many', 'create_token', 'list_tokens', 'maintain', 'pause', 'purge',
-                'reap', 'redrive', 'reset_breaker', 'resume', 'revoke_token', 'set_group',
-                'set_queue']),
-            ('batchq_monitor', array['list_tokens'])
+                'cancel_many', 'create_token', 'drain_worker', 'list_audit', 'list_tokens',
+                'maintain', 'pause', 'purge', 'reap', 'redrive', 'reset_breaker', 'resume',
+                'revoke_token', 'set_group', 'set_job', 'set_queue']),
+            ('batchq_monitor', array['list_audit', 'list_tokens'])
         ) as g(role_name, functions)
         join pg_roles r on r.rolname = g.role_name
     loop
@@ -43,10 +44,12 @@ begin
             from pg_proc p
             where p.pronamespace = 'batchq'::regnamespace
               and (p.proname = any(v_grant.functions) or p.proname = any(array[
-                'counters', 'errors', 'explain_job', 'explain_queue', 'find_token', 'get_job',
-                'get_queue', 'has_tokens', 'job_id', 'job_states', 'job_uuid', 'kind_counters',
-                'list_breakers', 'list_errors', 'list_groups', 'list_jobs', 'list_queues',
-                'list_workers', 'peek_lease', 'queue_rates', 'stats', 'throughput', 'version'])));
+                'act_as', 'close_session', 'counters', 'errors', 'explain_job', 'explain_queue',
+                'find_session', 'find_token', 'get_job', 'get_queue', 'has_tokens', 'job_id',
+                'job_states', 'job_uuid', 'kind_counters', 'list_alerts', 'list_breakers',
+                'list_errors', 'list_groups', 'list_jobs', 'list_queues', 'list_workers', 'live',
+                'open_session', 'peek_lease', 'queue_rates', 'queue_trends', 'stats', 'throughput',
+                'version'])));
         if v_grant.role_name = 'batchq_producer' then
             execute 'grant insert on batchq.jobs to batchq_producer';
         elsif v_grant.role_name in ('batchq_operator', 'batchq_monitor') then

@@ -36,6 +36,18 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \if :pending_0007
 \ir migrations/0007_rollups.sql
 \endif
+select not exists (select from batchq.migration where migration = 8) as pending_0008 \gset
+\if :pending_0008
+\ir migrations/0008_audit.sql
+\endif
+select not exists (select from batchq.migration where migration = 9) as pending_0009 \gset
+\if :pending_0009
+\ir migrations/0009_live.sql
+\endif
+select not exists (select from batchq.migration where migration = 10) as pending_0010 \gset
+\if :pending_0010
+\ir migrations/0010_lookups.sql
+\endif
 
 \ir retired.sql
 \ir functions/private/_now.sql
@@ -80,6 +92,10 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/private/_add_rollups.sql
 \ir functions/private/_admit.sql
 \ir functions/private/_age.sql
+\ir functions/private/_actor.sql
+\ir functions/private/_audit.sql
+\ir functions/private/_audit_cancel.sql
+\ir functions/private/_audit_many.sql
 \ir functions/private/_backoff_wait.sql
 \ir functions/private/_block.sql
 \ir functions/private/_block_new.sql
@@ -88,9 +104,13 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/private/_bring.sql
 \ir functions/private/_cancel_found.sql
 \ir functions/private/_cancellable.sql
+\ir functions/private/_change_blocked.sql
+\ir functions/private/_change_ready.sql
+\ir functions/private/_change_scheduled.sql
 \ir functions/private/_check_beat.sql
 \ir functions/private/_check_breakers.sql
 \ir functions/private/_check_cancel.sql
+\ir functions/private/_check_change.sql
 \ir functions/private/_check_floors.sql
 \ir functions/private/_check_groups.sql
 \ir functions/private/_check_lease.sql
@@ -163,10 +183,12 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/private/_unknown_kinds.sql
 \ir functions/private/_dead_letters.sql
 \ir functions/private/_discover.sql
+\ir functions/private/_drop_audit.sql
 \ir functions/private/_drop_floors.sql
 \ir functions/private/_drop_keys.sql
 \ir functions/private/_drop_lanes.sql
 \ir functions/private/_drop_rollups.sql
+\ir functions/private/_drop_sessions.sql
 \ir functions/private/_drop_tokens.sql
 \ir functions/private/_drop_workers.sql
 \ir functions/private/_end_attempts.sql
@@ -212,6 +234,7 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/private/_pause_gates.sql
 \ir functions/private/_promote.sql
 \ir functions/private/_promote_all.sql
+\ir functions/private/_put_off.sql
 \ir functions/private/_put_off_probe.sql
 \ir functions/private/_queue_names.sql
 \ir functions/private/_raise.sql
@@ -273,6 +296,8 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/worker/unpark.sql
 \ir functions/operator/cancel_many.sql
 \ir functions/operator/create_token.sql
+\ir functions/operator/drain_worker.sql
+\ir functions/operator/list_audit.sql
 \ir functions/operator/list_tokens.sql
 \ir functions/operator/maintain.sql
 \ir functions/operator/pause.sql
@@ -283,14 +308,18 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/operator/resume.sql
 \ir functions/operator/revoke_token.sql
 \ir functions/operator/set_group.sql
+\ir functions/operator/set_job.sql
 \ir functions/operator/set_queue.sql
 \ir functions/private/_untie.sql
 \ir functions/private/_write_jobs.sql
 \ir views/jobs.sql
+\ir functions/monitor/act_as.sql
+\ir functions/monitor/close_session.sql
 \ir functions/monitor/counters.sql
 \ir functions/monitor/errors.sql
 \ir functions/monitor/explain_job.sql
 \ir functions/monitor/explain_queue.sql
+\ir functions/monitor/find_session.sql
 \ir functions/monitor/find_token.sql
 \ir functions/monitor/get_job.sql
 \ir functions/monitor/get_queue.sql
@@ -299,14 +328,21 @@ select not exists (select from batchq.migration where migration = 7) as pending_
 \ir functions/monitor/job_states.sql
 \ir functions/monitor/job_uuid.sql
 \ir functions/monitor/kind_counters.sql
+\ir functions/private/_queue_alerts.sql
+\ir functions/private/_work_alerts.sql
+\ir functions/private/_alerts.sql
+\ir functions/monitor/list_alerts.sql
 \ir functions/monitor/list_breakers.sql
 \ir functions/monitor/list_errors.sql
 \ir functions/monitor/list_groups.sql
 \ir functions/monitor/list_jobs.sql
 \ir functions/monitor/list_queues.sql
 \ir functions/monitor/list_workers.sql
+\ir functions/monitor/live.sql
+\ir functions/monitor/open_session.sql
 \ir functions/monitor/peek_lease.sql
 \ir functions/monitor/queue_rates.sql
+\ir functions/monitor/queue_trends.sql
 \ir functions/monitor/stats.sql
 \ir functions/monitor/throughput.sql
 \ir functions/monitor/version.sql

@@ -12,6 +12,22 @@ drop function if exists batchq.purge(
     bigint[], text, text, text, timestamptz, integer, boolean);
 drop function if exists batchq.redrive(
     bigint[], text, text, timestamptz, timestamptz, integer, double precision, boolean);
+drop function if exists batchq.redrive(
+    bigint[], text, text, timestamptz, timestamptz, integer, double precision, boolean, text,
+    bigint);
+drop function if exists batchq._revive(bigint[], double precision);
+
+-- 0008: beat_worker says whether the worker is to drain.
+do $retired$
+begin
+    if exists (select from pg_proc p
+               where p.pronamespace = 'batchq'::regnamespace and p.proname = 'beat_worker'
+                 and p.prorettype = 'void'::regtype)
+    then
+        drop function batchq.beat_worker;
+    end if;
+end
+$retired$;
 
 -- 0005: enqueue and set_queue gained parameters; those of private functions that changed.
 drop function if exists batchq.enqueue(

@@ -1,4 +1,4 @@
-"""The application of one process: its services and its routes."""
+"""The application of one process: its services, its routes and the dashboard."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pybatchq.api.middleware import OBSERVERS, every_request
 from pybatchq.api.routes import ROUTES, served
 from pybatchq.api.services import SERVICES, make_services, run_services
 from pybatchq.api.table import CONTEXTS, TABLE
+from pybatchq.dashboard.table import add_dashboard
 from pybatchq.settings import Settings
 
 
@@ -28,4 +29,5 @@ def make_app(settings: Settings, dsn: str) -> web.Application:
         app.router.add_route(route.method, route.path, served(route, services))
         if route.method == "GET":
             app.router.add_route("HEAD", route.path, served(route, services))
+    add_dashboard(app)
     return app

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
@@ -22,8 +22,10 @@ from pybatchq import calls
 from pybatchq.api.errors import ApiError, refused
 from pybatchq.api.pool import Database
 from pybatchq.api.shared import Shared
-from pybatchq.types import Scope
+from pybatchq.types import Scope, TokenInfo
 
+# Of a token by its secret's hash, or of the token of a session by that of the session's.
+Find = Callable[..., Awaitable[TokenInfo | None]]
 Openness = Literal["nobody", "this machine", "everybody"]
 SCOPES: Final = get_args(Scope)
 
@@ -45,6 +47,11 @@ class Caller:
     name: str
     scopes: frozenset[str]
     queues: frozenset[str] | None = None
+
+    @property
+    def actor(self) -> str:
+        """The name under which what it does is noted."""
+        return self.name or "anyone"
 
     def may_use(self, queue: str) -> bool:
         return self.queues is None or queue in self.queues
@@ -72,7 +79,7 @@ class Guard:
         self._database = database
         self._openness = openness
         self._clock = clock
-        self._known: dict[bytes, tuple[float, Caller | None]] = {}
+        self._known: dict[tuple[Find, bytes], tuple[float, Caller | None]] = {}
         self._looking = asyncio.Semaphore(LOOK_UPS)
         self._has_tokens = (0.0, True)
         self._shared = Shared()
@@ -87,33 +94,44 @@ class Guard:
             raise refused(403, f"this token has no scope {scope}", hint=hint)
         return caller
 
+    async def session(self, secret: str) -> Caller | None:
+        """Who signed in with this secret of a session; None if it is over."""
+        return await self._look_up(calls.find_session, digest_of(secret))
+
+    def forget_session(self, secret: str) -> None:
+        """It was closed, by this process: look it up anew."""
+        self._known.pop((calls.find_session, digest_of(secret)), None)
+
     async def _with(self, given: str) -> Caller:
         scheme, _, secret = given.partition(" ")
         secret = secret.strip()
         if scheme.lower() != "bearer" or not secret or len(secret) > MOST_SECRET:
             raise _unauthorized("this is no bearer token", "Authorization: Bearer bq_…")
-        # what is compared from here on is the hash, whose bytes a guesser cannot choose
-        digest = hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
-        until, caller = self._known.get(digest, (0.0, None))
-        now = self._clock()
-        if until <= now:
-            caller = await self._shared(digest, lambda: self._find(digest))
-        elif until - now < RENEW_S and caller is not None:
-            self._shared.begin(digest, lambda: self._find(digest))
+        caller = await self._look_up(calls.find_token, digest_of(secret))
         if caller is None:
             raise _unauthorized("this token is unknown or revoked", "see: batchq token list")
         return caller
 
-    async def _find(self, digest: bytes) -> Caller | None:
+    async def _look_up(self, find: Find, digest: bytes) -> Caller | None:
+        what = (find, digest)
+        until, caller = self._known.get(what, (0.0, None))
+        now = self._clock()
+        if until <= now:
+            return await self._shared(what, lambda: self._find(find, digest))
+        if until - now < RENEW_S and caller is not None:
+            self._shared.begin(what, lambda: self._find(find, digest))
+        return caller
+
+    async def _find(self, find: Find, digest: bytes) -> Caller | None:
         async with self._looking:
-            token = await self._database(calls.find_token, secret_hash=digest)
+            token = await self._database(find, secret_hash=digest)
         caller = None
         if token is not None:
             queues = None if token.queues is None else frozenset(token.queues)
             caller = Caller(token.name, frozenset(token.scopes), queues)
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
-        self._known[digest] = (self._clock() + KNOWN_S, caller)
+        self._known[find, digest] = (self._clock() + KNOWN_S, caller)
         return caller
 
     async def _without(self, request: web.Request) -> Caller:
@@ -140,6 +158,11 @@ class Guard:
         has_tokens = await self._database(calls.has_tokens)
         self._has_tokens = (self._clock() + KNOWN_S, has_tokens)
         return has_tokens
+
+
+def digest_of(secret: str) -> bytes:
+    """What is compared: the hash, whose bytes a guesser cannot choose."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
 def is_loopback(host: str) -> bool:

@@ -53,7 +53,7 @@ async def reset_breaker(call: Call[NoQuery, None]) -> web.Response:
         await calls.reset_breaker(conn, queue=queue, kind=call.path["kind"])
         return await _open(conn, queue)
 
-    return await call.services.db.run(work)
+    return await call.acting.run(work)
 
 
 async def _open(conn: Connection, queue: str) -> web.Response:

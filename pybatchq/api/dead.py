@@ -184,7 +184,7 @@ async def redrive(call: Call[Any, RedriveDead]) -> web.Response:
         n, last_id = await bulk(step, limit=limit, after_id=after_id, is_dry=given.dry_run)
         return n, last_id, before
 
-    n, last_id, before = await call.services.db.run(work, within_s=STEP_S)
+    n, last_id, before = await call.acting.run(work, within_s=STEP_S)
     pause = 0.0 if given.per_second is None or given.dry_run else n / given.per_second
     return answer(RedrivenDead(n, last_id is not None, before, pause, cursor(AFTER, last_id)))
 
@@ -218,7 +218,7 @@ async def purge(call: Call[Any, PurgeDead]) -> web.Response:
 
         return await bulk(step, limit=limit, after_id=after_id, is_dry=given.dry_run)
 
-    n, last_id = await call.services.db.run(work, within_s=STEP_S)
+    n, last_id = await call.acting.run(work, within_s=STEP_S)
     return answer(PurgedDead(n, last_id is not None, cursor(AFTER, last_id)))
 
 

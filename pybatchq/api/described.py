@@ -36,6 +36,7 @@ TAG_OF: Final = {
     "ready": "operation",
     "metrics": "operation",
     "throughput": "queues",
+    "audit": "operation",
     "openapi.json": "documents",
     "reference": "documents",
     "": "documents",
@@ -168,6 +169,16 @@ CHECKS: Final[dict[str, Json]] = {
         },
         "dependentRequired": {
             name: ["dedupe_key"] for name in ("dedupe_scope", "dedupe_for", "on_duplicate")
+        },
+    },
+    "SetJob": {
+        "anyOf": [
+            _some_of("priority", "run_at"),
+            {"required": ["run_now"], "properties": {"run_now": {"const": True}}},
+        ],
+        "not": {
+            "required": ["run_at", "run_now"],
+            "properties": {"run_at": {"not": {"type": "null"}}, "run_now": {"const": True}},
         },
     },
     "CancelJobs": _some_of(

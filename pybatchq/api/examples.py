@@ -23,6 +23,7 @@ REQUESTS: Final[dict[str, Any]] = {
             {"kind": "send_email", "payload": {"to": "alan@example.com"}, "priority": 10},
         ]
     },
+    "SetJob": {"priority": 10, "run_now": True},
     "CancelJob": {"reason": "the order was withdrawn"},
     "CancelJobs": {"kind": "send_email", "state": "scheduled", "dry_run": True},
     "RedriveDead": {"kind": "send_email", "per_second": 50, "dry_run": True},
@@ -99,6 +100,12 @@ FIELDS: Final[dict[str, Any]] = {
     "holds": True,
     "says": "it is not due until 2030-01-31 12:00:00Z",
     "data": {"run_at": AT},
+    "audit_id": 42,
+    "actor": "mail-team",
+    "db_user": "batchq",
+    "action": "pause",
+    "target": "queue default",
+    "details": {"reason": "the mail server is away"},
 }
 
 SIMPLE: Final[dict[Any, Any]] = {"string": "text", "boolean": False}

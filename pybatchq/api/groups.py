@@ -65,7 +65,7 @@ async def list_groups(call: Call[GroupsQuery, None]) -> web.Response:
 async def set_group(call: Call[NoQuery, SetGroup]) -> web.Response:
     queue, key = queues.queue_of(call), call.path["group_key"]
     given = asdict(call.body)
-    await call.services.db(calls.set_group, queue=queue, group_key=key, reset=True, **given)
+    await call.acting(calls.set_group, queue=queue, group_key=key, reset=True, **given)
     return answer(GroupState(queue, key, call.body))
 
 

@@ -8,14 +8,14 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from pybatchq import tracing
 from pybatchq.api import accesslog
-from pybatchq.api.answers import add, error_answer
+from pybatchq.api.answers import add
 from pybatchq.api.errors import ApiError, as_api_error, refused
 from pybatchq.api.services import SERVICES
 
@@ -40,6 +40,14 @@ class Seen(NamedTuple):
     status: int
     took_s: float
 
+
+class ErrorAnswer(Protocol):
+    """How an error is told: as JSON, but for people."""
+
+    def __call__(self, request: web.Request, error: ApiError, /) -> web.Response: ...
+
+
+ERROR_ANSWER: Final[web.AppKey[ErrorAnswer]] = web.AppKey("error_answer")
 
 Observer = Callable[[Seen], None]
 OBSERVERS: Final = web.AppKey("observers", list[Observer])
@@ -83,7 +91,7 @@ async def _answered(request: web.Request, handler: Next, request_id: str) -> web
     except (asyncio.CancelledError, ConnectionError):
         raise
     except Exception as error:  # noqa: BLE001  # whatever it is, the client gets one shape
-        response = error_answer(_shown(error, request, request_id))
+        response = request.app[ERROR_ANSWER](request, _shown(error, request, request_id))
     if origin is not None and origin in origins and not response.prepared:
         add(response, {"Access-Control-Allow-Origin": origin, "Vary": "Origin"})
     return response
@@ -103,9 +111,16 @@ def _check_origin(request: web.Request, origin: str, origins: tuple[str, ...]) -
     """ApiError 403 for what a page of somebody else's has its visitor's browser send."""
     if request.method in SAFE or origin in origins or "Authorization" in request.headers:
         return
-    if urlsplit(origin).netloc != request.headers.get("Host"):
+    if _host_of(origin) != request.headers.get("Host"):
         hint = "BATCHQ_CORS_ORIGINS names the origins that may"
         raise refused(403, "this origin may not change anything here", hint=hint)
+
+
+def _host_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _preflight(origin: str) -> web.Response:

@@ -122,7 +122,7 @@ class NewJob(Struct, forbid_unknown_fields=True, omit_defaults=True):
         numbers of 300 places.
         """
         if self.run_at is not UNSET:
-            self.run_at = _utc(self.run_at)
+            self.run_at = utc(self.run_at)
         for name in SPANS:
             span = getattr(self, name)
             if span is not UNSET:
@@ -340,13 +340,13 @@ def _wire(value: Any) -> Any:
         case bytes():
             return Raw(value)
         case datetime():
-            return _utc(value)
+            return utc(value)
         case timedelta():
             return value.total_seconds()
     return value
 
 
-def _utc(at: datetime) -> datetime:
+def utc(at: datetime) -> datetime:
     try:
         return at.astimezone(UTC)
     except OverflowError:  # at either end of the calendar

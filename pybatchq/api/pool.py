@@ -22,6 +22,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import psycopg
 import psycopg_pool
 
+from pybatchq import calls
 from pybatchq.api.errors import TimedOutError, unavailable
 from pybatchq.calls import Connection
 from pybatchq.connections import Connector, Pauses
@@ -113,6 +114,10 @@ class Database:
         """Call a function of `pybatchq.calls`: `await db(calls.get_job, job_id=1)`."""
         return await self.run(lambda conn: function(conn, *args, **arguments))
 
+    def acting(self, actor: str) -> Acting:
+        """Calls that are noted as this one's: `await db.acting("ann")(calls.pause, queue="q")`."""
+        return Acting(self, actor)
+
     async def run(
         self, work: Callable[[Connection], Awaitable[R]], *, within_s: float | None = None
     ) -> R:
@@ -191,6 +196,35 @@ class Database:
         self._calls.discard(task)
         if not task.cancelled():
             task.exception()  # whoever waited for it has it, or has gone
+
+
+class Acting:
+    """As the Database, but each call is a transaction in which it is said who acts."""
+
+    def __init__(self, database: Database, actor: str) -> None:
+        self._database = database
+        self._actor = actor
+
+    async def __call__(
+        self,
+        function: Callable[Concatenate[Connection, P], Awaitable[R]],
+        /,
+        *args: P.args,
+        **arguments: P.kwargs,
+    ) -> R:
+        return await self.run(lambda conn: function(conn, *args, **arguments))
+
+    async def run(
+        self, work: Callable[[Connection], Awaitable[R]], *, within_s: float | None = None
+    ) -> R:
+        """All of the work is one transaction, which an error undoes."""
+
+        async def named(conn: Connection) -> R:
+            async with conn.transaction():
+                await calls.act_as(conn, actor=self._actor)
+                return await work(conn)
+
+        return await self._database.run(named, within_s=within_s)
 
 
 async def _end(task: asyncio.Task[Any], lent: list[Connection]) -> None:

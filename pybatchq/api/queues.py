@@ -116,10 +116,10 @@ async def set_queue(call: Call[NoQuery, SetQueue]) -> web.Response:
     queue = queue_of(call)
 
     async def work(conn: Connection) -> QueueSettings:
-        await calls.set_queue(conn, queue=queue, reset=True, **_arguments(asdict(call.body)))
+        await calls.set_queue(conn, queue=queue, reset=True, **arguments(asdict(call.body)))
         return await calls.get_queue(conn, queue=queue)
 
-    return answer(_state(await call.services.db.run(work)))
+    return answer(_state(await call.acting.run(work)))
 
 
 async def change_queue(call: Call[NoQuery, ChangeQueue]) -> web.Response:
@@ -128,10 +128,10 @@ async def change_queue(call: Call[NoQuery, ChangeQueue]) -> web.Response:
     clear = given.pop("clear") + [name for name, value in given.items() if value is None]
 
     async def work(conn: Connection) -> QueueSettings:
-        await calls.set_queue(conn, queue=queue, clear=clear or None, **_arguments(given))
+        await calls.set_queue(conn, queue=queue, clear=clear or None, **arguments(given))
         return await calls.get_queue(conn, queue=queue)
 
-    return answer(_state(await call.services.db.run(work)))
+    return answer(_state(await call.acting.run(work)))
 
 
 async def pause(call: Call[NoQuery, PauseQueue]) -> web.Response:
@@ -141,7 +141,7 @@ async def pause(call: Call[NoQuery, PauseQueue]) -> web.Response:
         await calls.pause(conn, queue=queue, reason=call.body.reason)
         return await calls.get_queue(conn, queue=queue)
 
-    return answer(_state(await call.services.db.run(work)))
+    return answer(_state(await call.acting.run(work)))
 
 
 async def resume(call: Call[NoQuery, None]) -> web.Response:
@@ -151,7 +151,7 @@ async def resume(call: Call[NoQuery, None]) -> web.Response:
         await calls.resume(conn, queue=queue)
         return await calls.get_queue(conn, queue=queue)
 
-    return answer(_state(await call.services.db.run(work)))
+    return answer(_state(await call.acting.run(work)))
 
 
 def queue_of(call: Call[Any, Any]) -> str:
@@ -194,14 +194,14 @@ def _shown(settings: QueueSettings, depth: Depth) -> Queue:
 
 
 def _state(record: QueueSettings) -> QueueState:
-    return QueueState(record.queue, record.paused_at, record.pause_reason, _settings(record))
+    return QueueState(record.queue, record.paused_at, record.pause_reason, settings_of(record))
 
 
-def _settings(record: QueueSettings) -> SetQueue:
+def settings_of(record: QueueSettings) -> SetQueue:
     return shown(record, SetQueue)
 
 
-def _arguments(settings: dict[str, Any]) -> dict[str, Any]:
+def arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """As set_queue takes them: seconds are intervals there."""
     return {
         name: timedelta(seconds=value) if name in SPANS and value is not None else value

@@ -18,6 +18,7 @@ from pybatchq.api import bodies
 from pybatchq.api.auth import ANYONE, Caller
 from pybatchq.api.decoding import Decoder, parameters
 from pybatchq.api.errors import invalid, refused
+from pybatchq.api.pool import Acting
 from pybatchq.api.services import Services
 from pybatchq.settings import Settings
 from pybatchq.types import Scope
@@ -52,6 +53,11 @@ class Call(Generic[Q, B]):
     def path(self) -> dict[str, str]:
         """The parts of the path that its pattern names."""
         return dict(self.request.match_info)
+
+    @property
+    def acting(self) -> Acting:
+        """For what operators do: `services.db`, but it is noted that this caller did it."""
+        return self.services.db.acting(self.caller.actor)
 
     async def job_id(self) -> int:
         """The job that `{id}` of the path names, by number or UUID."""

@@ -11,13 +11,14 @@ from typing import Final
 from aiohttp import web
 
 from pybatchq.api import (
+    audit,
     breakers,
+    change,
     dead,
     depths,
     enqueue,
     explain,
     groups,
-    home,
     jobs,
     metrics,
     openapi,
@@ -35,11 +36,11 @@ from pybatchq.api.routes import Route
 TABLE: Final[tuple[Route, ...]] = (
     *probes.ROUTES,
     *metrics.ROUTES,
-    *home.ROUTES,
     *openapi.ROUTES,
     *reference.ROUTES,
     *enqueue.ROUTES,
     *jobs.ROUTES,
+    *change.ROUTES,
     *queues.ROUTES,
     *groups.ROUTES,
     *breakers.ROUTES,
@@ -48,6 +49,7 @@ TABLE: Final[tuple[Route, ...]] = (
     *dead.ROUTES,
     *work.ROUTES,
     *workers.ROUTES,
+    *audit.ROUTES,
 )
 CONTEXTS: Final[tuple[Callable[[web.Application], AsyncIterator[None]], ...]] = (
     metrics.collecting,

@@ -105,7 +105,7 @@ class Bell(Listener):
     """A doorbell for queues that change."""
 
     def __init__(self, connector: Connector, ring: Callable[[], None]) -> None:
-        super().__init__(connector, (), ring, lambda: None)
+        super().__init__(connector, (), ring)
 
     async def listen_for(self, queues: Iterable[Queues]) -> None:
         """Which queues park is to be for. Not parked afterwards if that is a change."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from uuid import UUID
 
 from aiohttp import web
@@ -16,6 +16,7 @@ from pybatchq.api.auth import Caller
 from pybatchq.api.errors import invalid
 from pybatchq.api.models import Name, shown
 from pybatchq.api.routes import Call, NoQuery, Route
+from pybatchq.api.services import Services
 from pybatchq.api.work_models import TellWorker
 from pybatchq.types import WorkerInfo
 
@@ -36,6 +37,7 @@ class Worker(Struct, frozen=True):
     """A worker process. `worker`: its name, as in a job's `locked_by`; processes may share one.
 
     `running`: how many jobs it ran at its last beat. `is_alive`: that was less than 90 s ago.
+    `drain_requested_at`: it was asked to take no more jobs and to end.
     """
 
     worker_id: UUID
@@ -52,6 +54,7 @@ class Worker(Struct, frozen=True):
     memory_bytes: int | None
     stopping: bool
     is_alive: bool
+    drain_requested_at: datetime | None
 
 
 class Workers(Struct, frozen=True):
@@ -60,13 +63,25 @@ class Workers(Struct, frozen=True):
     workers: list[Worker]
 
 
+class WorkerTold(Struct, frozen=True):
+    """`drain`: the worker was asked to take no more jobs, finish what it runs and end."""
+
+    drain: bool
+
+
+class DrainAsked(Struct, frozen=True):
+    """`asked`: false if there is no such worker, or it is not alive."""
+
+    asked: bool
+
+
 async def list_workers(call: Call[WorkersQuery, None]) -> web.Response:
     query, caller = call.query, call.caller
     if query.queue is not UNSET:
         caller.check_queue(query.queue)
     found = await call.services.db(calls.list_workers, n=MOST_LISTED)
     some = [
-        _seen_by(caller, worker)
+        seen_by(caller, worker)
         for worker in found
         if query.alive in {UNSET, worker.is_alive}
         and (query.queue is UNSET or query.queue in worker.queues)
@@ -76,26 +91,40 @@ async def list_workers(call: Call[WorkersQuery, None]) -> web.Response:
 
 
 async def beat(call: Call[NoQuery, TellWorker]) -> web.Response:
-    worker_id = _worker_id(call)
+    worker_id = worker_id_of(call.path["worker_id"])
     for queue in call.body.queues:
         call.caller.check_queue(queue)
-    await call.services.db(calls.beat_worker, worker_id=worker_id, **asdict(call.body))
-    return web.Response(status=204, headers=HEADERS)
+    db = call.services.db
+    return answer(WorkerTold(await db(calls.beat_worker, worker_id=worker_id, **asdict(call.body))))
+
+
+async def drain(call: Call[NoQuery, None]) -> web.Response:
+    worker_id = worker_id_of(call.path["worker_id"])
+    await check_worker(call.services, call.caller, worker_id)
+    return answer(DrainAsked(await call.acting(calls.drain_worker, worker_id=worker_id)))
 
 
 async def drop(call: Call[NoQuery, None]) -> web.Response:
-    await call.services.db(calls.drop_worker, worker_id=_worker_id(call))
+    await call.services.db(calls.drop_worker, worker_id=worker_id_of(call.path["worker_id"]))
     return web.Response(status=204, headers=HEADERS)
 
 
-def _seen_by(caller: Caller, worker: WorkerInfo) -> WorkerInfo:
+async def check_worker(services: Services, caller: Caller, worker_id: UUID) -> None:
+    """ApiError 403 if it works on a queue that is not the caller's."""
+    if caller.queues is not None:
+        for worker in await services.db(calls.list_workers, n=MOST_LISTED):
+            if worker.worker_id == worker_id:
+                for queue in worker.queues:
+                    caller.check_queue(queue)
+
+
+def seen_by(caller: Caller, worker: WorkerInfo) -> WorkerInfo:
     if caller.queues is None:
         return worker
     return replace(worker, queues=[queue for queue in worker.queues if caller.may_use(queue)])
 
 
-def _worker_id(call: Call[Any, Any]) -> UUID:
-    text = call.path["worker_id"]
+def worker_id_of(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
@@ -118,10 +147,20 @@ ROUTES = (
         method="PUT",
         path="/workers/{worker_id}",
         handler=beat,
-        summary="Say, every 30 s, that a worker process is there; for people to look at",
+        summary="Say, every 30 s, that a worker process is there; the answer may ask it to end",
         scope="work",
         body=TellWorker,
-        statuses=(204,),
+        answer=WorkerTold,
+        errors=("JQ001",),
+        changes=True,
+    ),
+    Route(
+        method="POST",
+        path="/workers/{worker_id}/drain",
+        handler=drain,
+        summary="Ask a worker process to take no more jobs, finish what it runs and end",
+        scope="operate",
+        answer=DrainAsked,
         errors=("JQ001",),
         changes=True,
     ),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import get_args
 from uuid import UUID
 
+import msgspec
 import psycopg
 import psycopg.rows
 
 from pybatchq.calls import _call
 from pybatchq.calls._call import Connection, Ids
-from pybatchq.rates import QueueRate, ThroughputPoint
+from pybatchq.live import Alert, Live
+from pybatchq.rates import QueueRate, QueueTrend, ThroughputPoint
 from pybatchq.types import (
     BreakerInfo,
     DeadError,
@@ -30,10 +33,13 @@ from pybatchq.types import (
     PeekedJob,
     QueueSettings,
     QueueStats,
+    SessionInfo,
     State,
     TokenInfo,
     WorkerInfo,
 )
+
+_LIVE = msgspec.json.Decoder(Live)
 
 
 async def get_job(conn: Connection, *, job_id: int) -> JobRecord:
@@ -91,6 +97,31 @@ async def job_states(conn: Connection, *, job_ids: Ids) -> list[JobState]:
     return await _call.records(conn, JobState, "job_states", job_ids=job_ids)
 
 
+async def list_alerts(conn: Connection) -> list[Alert]:
+    """What an operator should know of all queues, the worst first, at most 100."""
+    found = await _call.rows(conn, "list_alerts")
+    return [
+        Alert(alert, severity, queue, since, says, msgspec.json.decode(data))
+        for alert, severity, queue, since, says, data in found
+    ]
+
+
+async def live(
+    conn: Connection,
+    *,
+    job_ids: Ids | None = None,
+    secret_hashes: Sequence[bytes] | None = None,
+) -> Live:
+    """What a live view shows, with at most 100 jobs that are watched, and who still may watch."""
+    ((found,),) = await _call.rows(
+        conn,
+        "live",
+        job_ids=job_ids,
+        secret_hashes=None if secret_hashes is None else list(secret_hashes),
+    )
+    return _LIVE.decode(found)
+
+
 async def list_breakers(conn: Connection, *, queue: str | None = None) -> list[BreakerInfo]:
     """Kinds of job that are held back as too many failed, at most 1,000."""
     return await _call.records(conn, BreakerInfo, "list_breakers", queue=queue)
@@ -136,6 +167,38 @@ async def has_tokens(conn: Connection) -> bool:
     return bool((await _call.one(conn, "has_tokens"))[0])
 
 
+async def open_session(
+    conn: Connection,
+    *,
+    token_hash: bytes,
+    session_hash: bytes,
+    lasts: timedelta | None = None,
+) -> datetime | None:
+    """When the new session of a token ends; None if the token is not good."""
+    ends_at: datetime | None = (
+        await _call.one(
+            conn, "open_session", token_hash=token_hash, session_hash=session_hash, lasts=lasts
+        )
+    )[0]
+    return ends_at
+
+
+async def find_session(conn: Connection, *, secret_hash: bytes) -> SessionInfo | None:
+    """The token of the session whose secret has this SHA-256; None unless both are good."""
+    found = await _call.records(conn, SessionInfo, "find_session", secret_hash=secret_hash)
+    return found[0] if found else None
+
+
+async def close_session(conn: Connection, *, secret_hash: bytes) -> None:
+    """End a session; none is no error."""
+    await _call.one(conn, "close_session", secret_hash=secret_hash)
+
+
+async def act_as(conn: Connection, *, actor: str | None) -> None:
+    """Name whoever acts, for the rest of the transaction: list_audit tells it."""
+    await _call.one(conn, "act_as", actor=actor)
+
+
 async def list_workers(conn: Connection, *, n: int | None = None) -> list[WorkerInfo]:
     """Those that are alive first, newest beat first."""
     return await _call.records(conn, WorkerInfo, "list_workers", n=n)
@@ -166,6 +229,11 @@ async def stats(conn: Connection, *, queue: str | None = None) -> list[QueueStat
 async def queue_rates(conn: Connection, *, over: timedelta | None = None) -> list[QueueRate]:
     """None of a queue whose rates are not known."""
     return await _call.records(conn, QueueRate, "queue_rates", over=over)
+
+
+async def queue_trends(conn: Connection, *, queues: Sequence[str]) -> list[QueueTrend]:
+    """What happened in these queues in each minute of the last hour."""
+    return await _call.records(conn, QueueTrend, "queue_trends", queues=list(queues))
 
 
 async def throughput(

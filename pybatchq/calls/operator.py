@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from pybatchq.calls import _call
 from pybatchq.calls._call import Connection, Ids
 from pybatchq.types import (
+    AuditEntry,
     CancelledJobs,
     Maintained,
     PurgedJobs,
     RedrivenJobs,
     Scope,
+    State,
     TokenInfo,
 )
 
@@ -90,6 +93,19 @@ async def set_queue(
     )
 
 
+async def set_job(
+    conn: Connection,
+    *,
+    job_id: int,
+    priority: int | None = None,
+    run_at: datetime | None = None,
+) -> State:
+    """Change a pending job; None leaves it as it is. Its state afterwards."""
+    row = await _call.one(conn, "set_job", job_id=job_id, priority=priority, run_at=run_at)
+    state: State = row[0]
+    return state
+
+
 async def set_group(
     conn: Connection,
     *,
@@ -139,6 +155,7 @@ async def redrive(
     dry_run: bool | None = None,
     error: str | None = None,
     after_id: int | None = None,
+    delay: timedelta | None = None,
 ) -> RedrivenJobs:
     """How many dead letters were put back, or would be; go on after `last_id` until it is None."""
     counts = await _call.records(
@@ -155,6 +172,7 @@ async def redrive(
         dry_run=dry_run,
         error=error,
         after_id=after_id,
+        delay=delay,
     )
     return counts[0]
 
@@ -248,6 +266,24 @@ async def create_token(
 async def revoke_token(conn: Connection, *, name: str) -> bool:
     """False if there is none of this name that is not revoked yet."""
     return bool((await _call.one(conn, "revoke_token", name=name))[0])
+
+
+async def drain_worker(conn: Connection, *, worker_id: UUID) -> bool:
+    """Ask a worker process to end, its jobs finished. False if there is none that is alive."""
+    return bool((await _call.one(conn, "drain_worker", worker_id=worker_id))[0])
+
+
+async def list_audit(
+    conn: Connection,
+    *,
+    n: int | None = None,
+    before_id: int | None = None,
+    target: str | None = None,
+) -> list[AuditEntry]:
+    """Also for role batchq_monitor. What operators did, newest first."""
+    return await _call.records(
+        conn, AuditEntry, "list_audit", n=n, before_id=before_id, target=target
+    )
 
 
 async def list_tokens(conn: Connection) -> list[TokenInfo]:

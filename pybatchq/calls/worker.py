@@ -302,9 +302,12 @@ async def beat_worker(
     running: int,
     memory_bytes: int | None = None,
     stopping: bool | None = None,
-) -> None:
-    """Every 30 s or so, to be on the list of workers. `worker_id` is one process's own."""
-    await _call.one(
+) -> bool:
+    """Every 30 s or so, to be on the list of workers. `worker_id` is one process's own.
+
+    True if it was asked to take no more jobs and to end.
+    """
+    row = await _call.one(
         conn,
         "beat_worker",
         worker_id=worker_id,
@@ -319,6 +322,7 @@ async def beat_worker(
         memory_bytes=memory_bytes,
         stopping=stopping,
     )
+    return bool(row[0])
 
 
 async def drop_worker(conn: Connection, *, worker_id: UUID) -> bool:

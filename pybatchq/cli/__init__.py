@@ -1,8 +1,8 @@
 """The command `batchq`. Every command parses, calls and prints; logic lives elsewhere.
 
-A module a part of the help: `schema`, `api`, `token`, `working`, `enqueue`, `jobs`, `explain`,
-`bulk`, `queues`, `throughput`, `limits`, `workers`, `completion`. A new command is a function in
-one of them and a place in SECTIONS.
+A module a part of the help: `schema`, `api`, `token`, `audit`, `working`, `enqueue`, `jobs`,
+`explain`, `bulk`, `queues`, `top`, `throughput`, `limits`, `workers`, `completion`. A new command
+is a function in one of them and a place in SECTIONS.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import click
 from pybatchq import __version__
 from pybatchq.cli import (
     api,
+    audit,
     breakers,
     bulk,
     completion,
@@ -32,6 +33,7 @@ from pybatchq.cli import (
     schema,
     throughput,
     token,
+    top,
     workers,
     working,
 )
@@ -64,17 +66,17 @@ __all__ = [
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Set up": (schema.install, schema.uninstall, schema.version, completion.completion),
     "Run": (
-        api.api, token.token, working.worker, workers.workers, working.dev,
-        working.list_handlers, working.run_once, working.demo,
+        api.api, token.token, audit.audit, working.worker, workers.workers, workers.drain_worker,
+        working.dev, working.list_handlers, working.run_once, working.demo,
     ),
     "Jobs": (
-        enqueue.enqueue, jobs.jobs, jobs.job, explain.explain, jobs.wait, bulk.cancel,
-        bulk.redrive, bulk.purge,
+        enqueue.enqueue, jobs.jobs, jobs.job, explain.explain, jobs.wait, jobs.set_job,
+        bulk.cancel, bulk.redrive, bulk.purge,
     ),
     "Queues": (
-        queues.queues, queues.stats, throughput.throughput, limits.set_queue, limits.set_group,
-        limits.groups, queues.pause, queues.resume, explain.peek, breakers.breakers,
-        breakers.reset_breaker,
+        queues.queues, queues.stats, top.top, throughput.throughput, limits.set_queue,
+        limits.set_group, limits.groups, queues.pause, queues.resume, explain.peek,
+        breakers.breakers, breakers.reset_breaker,
     ),
 }  # fmt: skip
 

@@ -12,7 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pybatchq.cli._common import EXIT_INTERRUPTED, CliError, confirm
 from pybatchq.cli._show import as_json as to_json
-from pybatchq.cli._show import console, counted, is_terminal
+from pybatchq.cli._show import console, is_terminal
+from pybatchq.words import counted
 
 STEP = 1000
 LARGEST_STEP = 10_000

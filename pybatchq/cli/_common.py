@@ -10,11 +10,11 @@ import click
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from pybatchq.cli._show import visible
 from pybatchq.embedded import EmbeddedError
 from pybatchq.errors import BatchqError, InvalidArgumentError
 from pybatchq.install import InstallError
 from pybatchq.settings import Settings, SettingsError
+from pybatchq.words import visible
 
 P = ParamSpec("P")
 R = TypeVar("R")

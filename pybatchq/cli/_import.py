@@ -31,9 +31,10 @@ from pybatchq import calls
 from pybatchq.cli._common import EXIT_INTERRUPTED, CliError, as_cli_error
 from pybatchq.cli._database import Database
 from pybatchq.cli._show import as_json as to_json
-from pybatchq.cli._show import console, counted, is_terminal
+from pybatchq.cli._show import console, is_terminal
 from pybatchq.cli._values import checked_json
 from pybatchq.errors import BatchqError, InvalidArgumentError
+from pybatchq.words import counted
 
 CHUNK = 1 << 18
 LONGEST_LINE = 4 << 20

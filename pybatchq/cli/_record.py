@@ -12,19 +12,9 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from pybatchq.cli._show import (
-    STYLES,
-    age,
-    console,
-    first_line,
-    is_terminal,
-    one_line_json,
-    pretty_json,
-    span,
-    stamp,
-    visible,
-)
+from pybatchq.cli._show import STYLES, console, is_terminal, one_line_json, pretty_json, stamp
 from pybatchq.types import JobRecord
+from pybatchq.words import age, first_line, span, visible
 
 LABEL = 12
 INDENT = 2
@@ -50,7 +40,7 @@ def show(job: JobRecord, now: datetime, *, full: bool, notice: str | None) -> No
             (status, STYLES.get(job.status, "")),
         )
     )  # fmt: skip
-    for label, value in _facts(job, failures, now):
+    for label, value in facts(job, failures, now):
         page.fact(label, value)
     if notice is not None:
         page.fact("NOTE", visible(notice))
@@ -63,11 +53,11 @@ def show(job: JobRecord, now: datetime, *, full: bool, notice: str | None) -> No
         title = f"attempt {failure.attempt} failed {when}"
         page.block(title, visible(failure.error or "", lines=True))
     page.heading("timeline")
-    for at, event in _timeline(job, failures):
+    for at, event in timeline(job, failures):
         page.text(f"{stamp(at)}  {event}")
 
 
-def _facts(job: JobRecord, failures: list[Failure], now: datetime) -> Iterator[tuple[str, str]]:
+def facts(job: JobRecord, failures: list[Failure], now: datetime) -> Iterator[tuple[str, str]]:
     yield "uuid", str(job.uuid)
     yield "queue", visible(job.queue)
     yield "priority", str(job.priority)
@@ -99,7 +89,7 @@ def _relative(at: datetime, now: datetime) -> str:
     return f"{stamp(at)} ({f'in {span(at - now)}' if at > now else f'{age(at, now)} ago'})"
 
 
-def _timeline(job: JobRecord, failures: list[Failure]) -> list[tuple[datetime, str]]:
+def timeline(job: JobRecord, failures: list[Failure]) -> list[tuple[datetime, str]]:
     """What happened when, earliest first."""
     events: list[tuple[datetime | None, str]] = [
         (job.created_at, "created"),

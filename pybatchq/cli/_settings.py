@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from pybatchq.cli._show import Cell, Column, cell, span
+from pybatchq.cli._show import Cell, Column, cell
 from pybatchq.types import QueueSettings
+from pybatchq.words import span
 
 COLUMNS = (
     Column("QUEUE", 10, least=8),

@@ -6,11 +6,10 @@ Nothing that comes out of the database reaches a terminal raw: control character
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import click
@@ -20,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pybatchq.words import iso, visible
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 GAP = 2
@@ -27,25 +28,6 @@ STYLES = {
     "running": "yellow", "completed": "green", "failed": "bold red", "cancelled": "dim",
     "paused": "yellow",
 }  # fmt: skip
-# Control characters, and those that break lines or reorder the text around them.
-_OTHERS = r"\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
-_UNSAFE = re.compile(rf"[\x00-\x1f{_OTHERS}]")
-_UNSAFE_IN_LINES = re.compile(rf"[\x00-\x09\x0b-\x1f{_OTHERS}]")
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    r"""The text with `\u001b` for an escape character and so on; `lines` keeps line ends.
-
-    Written like JSON's escapes: JSON stays the same JSON.
-    """
-    unsafe = _UNSAFE_IN_LINES if lines else _UNSAFE
-    return unsafe.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def first_line(text: str) -> str:
-    """The first line that has anything in it."""
-    first, *_ = text.strip().splitlines() or [""]
-    return " ".join(first.split())
 
 
 def is_terminal(*, err: bool = False) -> bool:
@@ -70,30 +52,6 @@ def note(text: str) -> None:
     click.echo(visible(text, lines=True), err=True)
 
 
-def counted(n: int, noun: str) -> str:
-    """`1 job`, `2,000 jobs`."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def span(length: timedelta) -> str:
-    """`850ms`, `3m 12s`, `2h 5m`, `4d 1h`: the two largest units."""
-    seconds = max(length.total_seconds(), 0)
-    if 0 < seconds < 1:
-        return f"{seconds * 1000:.0f}ms"
-    for unit, size, lower, lower_size in (
-        ("d", 86_400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1),
-    ):  # fmt: skip
-        if seconds >= size:
-            rest = int(seconds % size // lower_size)
-            return f"{int(seconds // size)}{unit}" + (f" {rest}{lower}" if rest else "")
-    return f"{int(seconds)}s"
-
-
-def age(since: datetime, now: datetime) -> str:
-    """How long ago, in whole seconds; a time to come is now."""
-    return span(timedelta(seconds=max(int((now - since).total_seconds()), 0)))
-
-
 def stamp(at: datetime) -> str:
     """Local time for people, ISO in UTC for programs."""
     if not is_terminal():
@@ -102,14 +60,6 @@ def stamp(at: datetime) -> str:
         return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
     except (OverflowError, ValueError):
         return iso(at)
-
-
-def iso(at: datetime) -> str:
-    try:
-        at = at.astimezone(UTC)
-    except OverflowError:
-        at = at.replace(tzinfo=UTC)
-    return at.isoformat().replace("+00:00", "Z")
 
 
 def plain(value: Any) -> Any:
@@ -135,11 +85,19 @@ def as_json(value: Any) -> str:
 
 def pretty_json(data: bytes) -> str:
     """Stored JSON over several lines, its numbers digit by digit as they are stored."""
-    return visible(msgspec.json.format(data, indent=2).decode(), lines=True)
+    return visible(_formatted(data, 2).decode(), lines=True)
 
 
 def one_line_json(data: bytes) -> str:
-    return visible(msgspec.json.format(data, indent=0).decode())
+    return visible(_formatted(data, 0).decode())
+
+
+def _formatted(data: bytes, indent: int) -> bytes:
+    """As it is stored where it is nested too deeply to be laid out."""
+    try:
+        return msgspec.json.format(data, indent=indent)
+    except RecursionError:
+        return data
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ import click
 from pybatchq import calls
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
-from pybatchq.cli._show import STYLES, Cell, Column, Rows, age, cell, note, span
+from pybatchq.cli._show import STYLES, Cell, Column, Rows, cell, note
 from pybatchq.cli._values import complete_queue
 from pybatchq.types import BreakerInfo
+from pybatchq.words import age, span
 
 COLUMNS = (
     Column("QUEUE", 10, least=8),

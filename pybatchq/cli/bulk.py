@@ -15,7 +15,7 @@ from pybatchq.cli._bulk import Action, How, Stepped, run
 from pybatchq.cli._common import CliError, command, dsn_option, json_option
 from pybatchq.cli._database import Database
 from pybatchq.cli._show import as_json as to_json
-from pybatchq.cli._show import note, span
+from pybatchq.cli._show import note
 from pybatchq.cli._values import (
     SINCE,
     Number,
@@ -26,6 +26,7 @@ from pybatchq.cli._values import (
     summary,
 )
 from pybatchq.errors import InvalidArgumentError, JobNotFoundError, WrongStateError
+from pybatchq.words import span
 
 C = TypeVar("C", bound=Callable[..., Any])
 CANCELLABLE = ("ready", "scheduled", "blocked", "leased", "pending", "running")

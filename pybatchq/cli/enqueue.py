@@ -14,10 +14,11 @@ from pybatchq.cli import _import, _workforce
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
 from pybatchq.cli._show import as_json as to_json
-from pybatchq.cli._show import iso, note
+from pybatchq.cli._show import note
 from pybatchq.cli._values import DURATION, JSON, MOMENT, NUMBER, complete_queue, one_of
 from pybatchq.errors import InvalidArgumentError
 from pybatchq.types import EnqueuedJob
+from pybatchq.words import iso
 
 IMPORT_ONLY = "goes with --from"
 JOB_ONLY = "goes with a KIND; with --from each line says what it has"

@@ -11,10 +11,11 @@ from rich.text import Text
 from pybatchq import calls
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
-from pybatchq.cli._show import Cell, Column, Rows, as_json, cell, console, is_terminal, note, span
-from pybatchq.cli._show import visible as safe
+from pybatchq.cli._show import Cell, Column, Rows, as_json, cell, console, is_terminal, note
 from pybatchq.cli._values import complete_queue, job_ids
 from pybatchq.types import Gate, PeekedJob
+from pybatchq.words import span
+from pybatchq.words import visible as safe
 
 WIDTH = 80
 COLUMNS = (

@@ -1,4 +1,4 @@
-"""`batchq jobs`, `job` and `wait`: looking at jobs."""
+"""`batchq jobs`, `job`, `set-job` and `wait`: single jobs."""
 
 from __future__ import annotations
 
@@ -21,24 +21,11 @@ from pybatchq.cli._common import (
     json_option,
 )
 from pybatchq.cli._database import Database
-from pybatchq.cli._show import (
-    STYLES,
-    Cell,
-    Column,
-    Rows,
-    age,
-    cell,
-    counted,
-    first_line,
-    is_terminal,
-    iso,
-    note,
-    span,
-    visible,
-)
+from pybatchq.cli._show import STYLES, Cell, Column, Rows, cell, is_terminal, note
 from pybatchq.cli._show import as_json as to_json
 from pybatchq.cli._values import (
     DURATION,
+    MOMENT,
     SINCE,
     STATES,
     STATUSES,
@@ -49,6 +36,7 @@ from pybatchq.cli._values import (
     summary,
 )
 from pybatchq.types import JobSummary
+from pybatchq.words import age, counted, first_line, iso, span, visible
 
 PAGE = 500
 DEFAULT_N = 50
@@ -209,6 +197,45 @@ def job(*, job_id: str, full: bool, as_json: bool, dsn: str | None) -> None:
         else:
             notice = _workforce.why_pending(db, record) if record.status == "pending" else None
             _record.show(record, db.now(), full=full or not is_terminal(), notice=notice)
+
+
+@command(
+    "set-job",
+    "batchq set-job 1234 --run-now",
+    "batchq set-job 1234 --priority 10 --in 2h",
+)
+@click.argument("job_id", metavar="ID")
+@click.option("--priority", type=int, metavar="N", help="Higher first.")
+@click.option("--run-now", is_flag=True, help="As soon as there is a worker for it.")
+@click.option("--run-at", type=MOMENT, metavar="WHEN", help="Not before this time.")
+@click.option("--in", "delay", type=DURATION, metavar="TIME", help="Not before so long from now.")
+@dsn_option
+def set_job(
+    *,
+    job_id: str,
+    priority: int | None,
+    run_now: bool,
+    run_at: datetime | None,
+    delay: timedelta | None,
+    dsn: str | None,
+) -> None:
+    """Change a pending job: its priority, or when it runs."""
+    if run_now + (run_at is not None) + (delay is not None) > 1:
+        raise click.UsageError("give one of --run-now, --run-at and --in.")
+    with Database(dsn) as db:
+        if run_now or delay is not None:
+            run_at = _after(db.now(), delay or timedelta())
+        id_ = job_ids(db, [job_id])[0]
+        state = db.call(calls.set_job, job_id=id_, priority=priority, run_at=run_at)
+        is_due = state == "scheduled" and run_at is not None and run_at <= db.now()
+        click.echo(f"job {id_} is {'due' if is_due else state}.")
+
+
+def _after(now: datetime, delay: timedelta) -> datetime:
+    try:
+        return now + delay
+    except OverflowError:
+        raise click.UsageError("--in: that is beyond the calendar.") from None
 
 
 @command(

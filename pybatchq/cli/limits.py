@@ -11,9 +11,10 @@ import click
 from pybatchq import calls
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
-from pybatchq.cli._show import Cell, Column, Rows, age, cell, note
+from pybatchq.cli._show import Cell, Column, Rows, cell, note
 from pybatchq.cli._values import DURATION, NUMBER, complete_queue, one_of
 from pybatchq.types import GroupInfo, QueueSettings
+from pybatchq.words import age
 
 C = TypeVar("C", bound=Callable[..., Any])
 

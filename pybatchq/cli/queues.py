@@ -15,21 +15,11 @@ from pybatchq import calls
 from pybatchq.cli import _settings, _workforce
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
-from pybatchq.cli._rates import WatchedQueue, per_second, summed, watched
-from pybatchq.cli._show import (
-    STYLES,
-    Cell,
-    Column,
-    Rows,
-    age,
-    cell,
-    console,
-    is_terminal,
-    note,
-    span,
-)
+from pybatchq.cli._show import STYLES, Cell, Column, Rows, cell, console, is_terminal, note
 from pybatchq.cli._values import DURATION, complete_queue
+from pybatchq.rates import WatchedQueue, summed, watched
 from pybatchq.types import QueueSettings, QueueStats
+from pybatchq.words import age, per_second, span
 
 MOST_COUNTED = 100_000
 LEAST_INTERVAL = timedelta(seconds=0.1)

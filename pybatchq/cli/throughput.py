@@ -10,9 +10,10 @@ import click
 from pybatchq import calls
 from pybatchq.cli._common import command, dsn_option, json_option
 from pybatchq.cli._database import Database
-from pybatchq.cli._show import STYLES, Cell, Column, Rows, cell, is_terminal, note, span, stamp
+from pybatchq.cli._show import STYLES, Cell, Column, Rows, cell, is_terminal, note, stamp
 from pybatchq.cli._values import DURATION, complete_queue
 from pybatchq.rates import ThroughputPoint
+from pybatchq.words import span
 
 # For people: about so many lines, whatever the time is that they look at.
 MOST_LINES = 30

@@ -13,9 +13,10 @@ import click
 from pybatchq import calls
 from pybatchq.cli._common import EXIT_CODES, CliError, command, dsn_option, json_option
 from pybatchq.cli._database import Database
-from pybatchq.cli._show import Cell, Column, Rows, age, cell, note, span
+from pybatchq.cli._show import Cell, Column, Rows, cell, note
 from pybatchq.cli._values import DURATION
 from pybatchq.types import Scope, TokenInfo
+from pybatchq.words import age, span
 
 PREFIX = "bq_"
 SCOPES = typing.get_args(Scope)

@@ -1,4 +1,4 @@
-"""`batchq workers`: the processes that run jobs."""
+"""`batchq workers` and `drain-worker`: the processes that run jobs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from datetime import datetime
 import click
 
 from pybatchq import calls
-from pybatchq.cli._common import command, dsn_option, json_option
+from pybatchq.cli._common import CliError, command, dsn_option, json_option
 from pybatchq.cli._database import Database
-from pybatchq.cli._show import Cell, Column, Rows, age, cell, note
+from pybatchq.cli._show import Cell, Column, Rows, cell, note
 from pybatchq.types import WorkerInfo
+from pybatchq.words import age, visible
 
 MOST = 10_000
 MEGABYTE = 1_000_000
@@ -50,9 +51,36 @@ def workers(*, everyone: bool, as_json: bool, dsn: str | None) -> None:
             note(f"{silent} more fell silent within the last day: batchq workers --all")
 
 
+@command("drain-worker", "batchq drain-worker mail-1", "batchq drain-worker host:4711")
+@click.argument("worker", metavar="NAME|ID")
+@dsn_option
+def drain_worker(*, worker: str, dsn: str | None) -> None:
+    """Ask worker processes to finish what they run and end.
+
+    They take no more jobs, as after a first SIGTERM. All that bear the name are asked; one by its
+    worker_id. Whatever restarts them starts others.
+    """
+    with Database(dsn) as db:
+        found = db.call(calls.list_workers, n=MOST)
+        asked = [
+            one
+            for one in found
+            if one.is_alive
+            and worker in {one.worker, str(one.worker_id)}
+            and db.call(calls.drain_worker, worker_id=one.worker_id)
+        ]
+        if not asked:
+            hint = "batchq workers shows who is there"
+            raise CliError(f"no worker {visible(worker)} is alive", hint=hint)
+        for one in asked:
+            click.echo(f"worker {cell(one.worker).text} (pid {one.pid}) was asked to end.")
+
+
 def row(worker: WorkerInfo, now: datetime) -> Sequence[Cell]:
     state, style = "alive", "green"
-    if worker.stopping:
+    if worker.drain_requested_at is not None:
+        state, style = "draining", "yellow"
+    elif worker.stopping:
         state, style = "stopping", "yellow"
     if not worker.is_alive:
         state, style = "silent", "red"

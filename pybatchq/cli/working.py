@@ -129,7 +129,7 @@ def dev(ctx: click.Context, /, *, dsn: str | None, **given: Any) -> None:
         os.environ["DATABASE_URL"] = address  # handlers, and the processes they run in, read it
         note(f"other terminals: export DATABASE_URL='{address}'")
         port = stack.enter_context(development.api(address, settings))
-        note(f"HTTP API: http://{settings.host}:{port}")
+        note(f"dashboard and HTTP API: http://{settings.host}:{port}/")
         ctx.exit(service.run_worker(address, settings, before_leaving=stack.close))
 
 

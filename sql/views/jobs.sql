@@ -23,7 +23,7 @@ join batchq.job j
 where r.pos = r.job_id
 union all
 select j.id, j.kind, j.kind, j.payload, 'pending', 'ready', j.queue,
-       j.priority::integer, r.attempt::integer, j.max_attempts::integer, j.dedupe_key,
+       r.priority::integer, r.attempt::integer, j.max_attempts::integer, j.dedupe_key,
        coalesce(r.ready_at, j.run_at), coalesce(r.ready_at, j.run_at), j.created_at,
        coalesce(r.ready_at, j.created_at), null, null,
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
@@ -34,7 +34,7 @@ from batchq.ready r join batchq.job j on j.id = r.job_id and j.segment = r.segme
 where r.pos <> r.job_id
 union all
 select j.id, j.kind, j.kind, j.payload, 'pending', 'scheduled', j.queue,
-       j.priority::integer, s.attempt::integer, j.max_attempts::integer, j.dedupe_key,
+       s.priority::integer, s.attempt::integer, j.max_attempts::integer, j.dedupe_key,
        s.run_at, s.run_at, j.created_at, s.since, null, null,
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
         order by e.lease_id desc limit 1),
@@ -43,7 +43,7 @@ select j.id, j.kind, j.kind, j.payload, 'pending', 'scheduled', j.queue,
 from batchq.scheduled s join batchq.job j on j.id = s.job_id and j.segment = s.segment
 union all
 select j.id, j.kind, j.kind, j.payload, 'pending', 'blocked', j.queue,
-       j.priority::integer, b.attempt::integer, j.max_attempts::integer, j.dedupe_key,
+       b.priority::integer, b.attempt::integer, j.max_attempts::integer, j.dedupe_key,
        j.run_at, j.run_at, j.created_at, b.since, null, null,
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
         order by e.lease_id desc limit 1),
@@ -52,7 +52,7 @@ select j.id, j.kind, j.kind, j.payload, 'pending', 'blocked', j.queue,
 from batchq.blocked b join batchq.job j on j.id = b.job_id and j.segment = b.segment
 union all
 select j.id, j.kind, j.kind, j.payload, 'running', 'leased', j.queue,
-       j.priority::integer, l.attempt::integer, j.max_attempts::integer, j.dedupe_key,
+       l.priority::integer, l.attempt::integer, j.max_attempts::integer, j.dedupe_key,
        j.run_at, j.run_at, j.created_at, greatest(l.leased_at, l.cancel_requested_at), l.worker,
        l.lease_until,
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
@@ -62,7 +62,7 @@ select j.id, j.kind, j.kind, j.payload, 'running', 'leased', j.queue,
 from batchq.leased l join batchq.job j on j.id = l.job_id and j.segment = l.segment
 union all
 select j.id, j.kind, j.kind, j.payload, 'failed', 'failed', j.queue,
-       j.priority::integer, d.attempt::integer, j.max_attempts::integer, j.dedupe_key,
+       d.priority::integer, d.attempt::integer, j.max_attempts::integer, j.dedupe_key,
        j.run_at, j.run_at, j.created_at, d.failed_at, null, null,
        (select e.error from batchq.error e where e.job_id = j.id and e.segment = j.segment
         order by e.lease_id desc limit 1),

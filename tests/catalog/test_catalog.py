@@ -15,7 +15,7 @@ from tests.support.sqlfiles import FUNCTION_FILES, PUBLIC_FOLDERS, SQL
 
 ROLES = tuple(f"batchq_{folder}" for folder in PUBLIC_FOLDERS)
 # a worker keeps the queues in order too
-ALSO_CALLS = {"worker": {"maintain", "reap"}, "monitor": {"list_tokens"}}
+ALSO_CALLS = {"worker": {"maintain", "reap"}, "monitor": {"list_audit", "list_tokens"}}
 # INSERT on the view is enqueue
 ON_JOBS = {
     "batchq_producer": ["insert"],
@@ -239,11 +239,14 @@ def test_f006_what_happens_to_a_job_does_not_hang_on_the_list_of_workers(catalog
     readers = {name for name, text in sources.items() if re.search(r"\bbatchq\.worker\b", text)}
     calls = re.compile(rf"\bbatchq\.(?:{'|'.join(readers)})\b")
     callers = {name for name, text in sources.items() if calls.search(text)}
-    told = {"_worker_gates", "_unknown_kinds"}  # these only say why
-    assert readers == {"beat_worker", "drop_worker", "list_workers", "_drop_workers"} | told
-    assert callers == readers | {"maintain", "_kind_gates", "_waiting_gates", "explain_queue"}
-    explaining = functions(catalog, "provolatile::text")
-    assert all(explaining[name] == "s" for name in callers if name in told or "explain" in name)
+    told = {"_worker_gates", "_unknown_kinds", "_work_alerts"}  # these only say why
+    assert readers == {
+        "beat_worker", "drain_worker", "drop_worker", "list_workers", "_drop_workers", *told,
+    }  # fmt: skip
+    shown = {"_kind_gates", "_waiting_gates", "explain_queue", "_alerts", "live"}
+    assert callers == readers | shown | {"maintain"}
+    volatility = functions(catalog, "provolatile::text")
+    assert all(volatility[name] == "s" for name in told | shown)
 
 
 def test_the_reference_is_what_the_comments_say(catalog: Catalog) -> None:

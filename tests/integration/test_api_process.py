@@ -139,7 +139,7 @@ async def test_b08_a67_dev_serves_and_works_in_one_process(
     try:
 
         async def told() -> str | None:
-            found = re.search(r"HTTP API: (http://\S+)", (tmp_path / "log").read_text())
+            found = re.search(r"HTTP API: (http://\S+)/", (tmp_path / "log").read_text())
             return None if found is None else found[1]
 
         async with client(await until(told)) as api:

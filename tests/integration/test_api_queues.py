@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from pybatchq import calls
+from pybatchq.api.depths import Depth, Depths
 from pybatchq.api.queue_models import ChangeQueue, SetQueue, Setting
 from tests.conftest import Connection
 from tests.support.api import Api, serving
@@ -341,10 +342,19 @@ async def test_f093_many_who_ask_at_once_are_answered_from_few_looks(
     async with serving(db) as api:
         await api.get("/queues")
         seen = Calls(monkeypatch)
+        asked, everybody, look = 0, asyncio.Event(), Depths.of
+
+        async def of(depths: Depths, *queues: Any) -> dict[str, Depth]:
+            nonlocal asked
+            asked += 1
+            if asked == 100:
+                everybody.set()
+            return await look(depths, *queues)
 
         async def slowly(_arguments: dict[str, Any]) -> None:
-            await asyncio.sleep(0.05)  # as counting deep queues is
+            await everybody.wait()  # as counting deep queues is
 
+        monkeypatch.setattr(Depths, "of", of)
         seen.before["stats"] = slowly
         answers = await asyncio.gather(*[api.get("/queues") for _ in range(100)])
         assert {answer.status for answer in answers} == {200}

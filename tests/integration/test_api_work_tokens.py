@@ -197,12 +197,26 @@ async def test_a_limited_token_sees_who_works_on_its_queues(
     all_ = As(api, await token(conn, ["work"]))
     for name, queues in (("a", ["mail", "secret"]), ("b", ["secret"]), ("c", ["low"])):
         body = {"worker": name, "host": "h", "queues": queues}
-        assert (await all_.post(f"/workers/{uuid4()}", body, "PUT")).status == 204
+        assert (await all_.post(f"/workers/{uuid4()}", body, "PUT")).status == 200
         answer = await mail.post(f"/workers/{uuid4()}", body, "PUT")
-        assert answer.status == (204 if name == "c" else 403)
+        assert answer.status == (200 if name == "c" else 403)
     seen = (await mail.get("/workers")).json["workers"]
     assert sorted((one["worker"], *one["queues"]) for one in seen) == [
         ("a", "mail"), ("c", "low"), ("c", "low"),
     ]  # fmt: skip
     assert (await mail.get("/workers?queue=secret")).error[0] == 403
     assert len((await all_.get("/workers")).json["workers"]) == 4
+
+
+async def test_a_limited_operator_drains_workers_of_its_queues_alone(
+    api: Api, conn: Connection
+) -> None:
+    operator = As(api, await token(conn, ["operate"], ["mail", "low"]))
+    worker = As(api, await token(conn, ["work"]))
+    for queues, status in ((["mail"], 200), (["mail", "secret"], 403), (["secret"], 403)):
+        path = f"/workers/{uuid4()}"
+        await worker.post(path, {"worker": "w", "host": "h", "queues": queues}, "PUT")
+        assert (await operator.post(f"{path}/drain")).status == status
+        assert (await worker.post(f"{path}/drain")).error[0] == 403
+    drained = [one.queues for one in await calls.list_workers(conn) if one.drain_requested_at]
+    assert drained == [["mail"]]

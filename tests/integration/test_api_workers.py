@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from pybatchq import calls
 from pybatchq.handlers import Registry
 from tests.conftest import Connection
 from tests.support.api import Api, serving
@@ -56,12 +57,13 @@ async def test_a_worker_without_one_says_that_it_is_there(api: Api) -> None:
         "kinds": ["send"], "concurrency": 4, "running": 3, "memory_bytes": 1 << 40,
         "stopping": False,
     }  # fmt: skip
-    assert await beat(api, worker_id, **told) == 204
+    assert await beat(api, worker_id, **told) == 200
     (worker,) = await listed(api)
-    assert {**told, "worker_id": str(worker_id), "is_alive": True} == {
+    more = {"worker_id": str(worker_id), "is_alive": True, "drain_requested_at": None}
+    assert {**told, **more} == {
         name: value for name, value in worker.items() if name not in {"started_at", "beat_at"}
     }
-    assert await beat(api, worker_id, **{**told, "running": 0, "stopping": True}) == 204
+    assert await beat(api, worker_id, **{**told, "running": 0, "stopping": True}) == 200
     (worker,) = await listed(api)
     assert (worker["running"], worker["stopping"]) == (0, True)
     for _ in range(2):  # being asked twice is no error
@@ -70,7 +72,7 @@ async def test_a_worker_without_one_says_that_it_is_there(api: Api) -> None:
 
 
 async def test_what_is_not_said_has_a_default(api: Api) -> None:
-    assert await beat(api, uuid4()) == 204
+    assert await beat(api, uuid4()) == 200
     (worker,) = await listed(api)
     assert (worker["queues"], worker["kinds"], worker["version"]) == (["default"], [], "unknown")
     assert (worker["concurrency"], worker["running"], worker["memory_bytes"]) == (1, 0, None)
@@ -78,7 +80,7 @@ async def test_what_is_not_said_has_a_default(api: Api) -> None:
 
 async def test_filters_and_limit(api: Api, conn: Connection) -> None:
     for name, queues in (("a", ["mail"]), ("b", ["mail", "low"]), ("c", ["low"])):
-        assert await beat(api, uuid4(), worker=name, queues=queues) == 204
+        assert await beat(api, uuid4(), worker=name, queues=queues) == 200
     await conn.execute(
         "update batchq.worker set beat_at = beat_at - interval '5 min' where worker = 'c'"
     )
@@ -133,7 +135,30 @@ async def test_what_is_no_uuid_is_400(api: Api, worker_id: str) -> None:
     "name", ["My-Queue", 'a"b', "a';drop table x;--", "ü" * 255, "a\nb", "%s", "null"]
 )
 async def test_f064_odd_names_are_names(api: Api, name: str) -> None:
-    assert await beat(api, uuid4(), worker=name, host=name, queues=[name], kinds=[name]) == 204
+    assert await beat(api, uuid4(), worker=name, host=name, queues=[name], kinds=[name]) == 200
     answer = await api.get("/workers", params={"queue": name})
     (worker,) = answer.json["workers"]
     assert (worker["worker"], worker["queues"], worker["kinds"]) == (name, [name], [name])
+
+
+async def test_a_worker_that_is_asked_to_drain_learns_it_by_its_next_beat(
+    api: Api, conn: Connection
+) -> None:
+    worker_id, other = uuid4(), uuid4()
+    for one in (worker_id, other):
+        assert (await api.post(f"/workers/{one}", BEAT, method="PUT")).json == {"drain": False}
+    for _ in range(2):  # being asked twice is no error
+        answer = await api.post(f"/workers/{worker_id}/drain")
+        assert (answer.status, answer.json) == (200, {"asked": True})
+    assert (await api.post(f"/workers/{worker_id}", BEAT, method="PUT")).json == {"drain": True}
+    assert (await api.post(f"/workers/{other}", BEAT, method="PUT")).json == {"drain": False}
+    asked = {one["worker_id"]: one["drain_requested_at"] for one in await listed(api)}
+    assert asked[str(worker_id)] is not None
+    assert asked[str(other)] is None
+    (entry,) = await calls.list_audit(conn)
+    assert (entry.action, entry.actor) == ("drain_worker", "anyone")
+
+
+async def test_whoever_is_not_there_cannot_be_asked_to_drain(api: Api) -> None:
+    assert (await api.post(f"/workers/{uuid4()}/drain")).json == {"asked": False}
+    assert (await api.post("/workers/7/drain")).error[:2] == (400, "JQ001")

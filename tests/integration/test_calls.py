@@ -46,6 +46,7 @@ where t.typnamespace = 'batchq'::regnamespace
 group by 1
 """
 STRUCTS: dict[str, type[msgspec.Struct]] = {
+    "audit_entry": types.AuditEntry,
     "breaker_info": types.BreakerInfo,
     "cancelled_jobs": types.CancelledJobs,
     "dead_error": types.DeadError,
@@ -70,6 +71,7 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
     "queue_stats": types.QueueStats,
     "redriven_jobs": types.RedrivenJobs,
     "throughput_point": rates.ThroughputPoint,
+    "session_info": types.SessionInfo,
     "token_info": types.TokenInfo,
     "worker_info": types.WorkerInfo,
 }
@@ -253,6 +255,13 @@ async def watch_and_operate(call: Session) -> None:
     (group,) = await call(calls.list_groups, queue="q", n=5)
     assert group == types.GroupInfo("g", 0, True, 0, 3, 2, True, None)
     (paused, *_) = await call(calls.explain_queue, queue="q")
+    alerts = await call(calls.list_alerts)
+    assert ("paused", "q") in {(alert.alert, alert.queue) for alert in alerts}
+    newest = (await call(calls.list_jobs, n=1))[0].id
+    live = await call(calls.live, job_ids=[newest, 10**12])
+    assert {one.queue for one in live.queues} >= {"q"}
+    assert [alert.says for alert in live.alerts] == [alert.says for alert in alerts]
+    assert [one.job_id for one in live.jobs] == [newest]
     assert (paused.gate, paused.holds, paused.until) == ("paused", True, None)
     assert msgspec.json.decode(paused.data)["reason"] == "why"
     assert await call(calls.peek_lease, queue="q", n=5) == []
@@ -329,6 +338,8 @@ async def count_up(call: Session) -> None:
     points = await call(calls.throughput, queue="q", since=dt.timedelta(hours=2))
     assert len(points) == 120
     assert {rate.queue for rate in await call(calls.queue_rates)} >= {"q"}
+    trends = await call(calls.queue_trends, queues=["q"])
+    assert [(trend.queue, len(trend.enqueued)) for trend in trends] == [("q", 60)]
     rows = await call(calls.kind_counters, queue="q")
     assert {row.kind: row.enqueued for row in rows} == {"a": 1, "b": 9}
 
@@ -337,14 +348,17 @@ async def come_and_go(call: Session) -> None:
     worker_id = uuid.uuid4()
     who = {"worker_id": worker_id, "worker": "w", "host": "h", "pid": 1, "version": "0.1.0"}
     does = {"queues": ["q"], "kinds": (), "concurrency": 10, "running": 2}
-    await call(calls.beat_worker, **who, **does)
+    assert await call(calls.beat_worker, **who, **does) is False
     now = {"memory_bytes": 2**40, "stopping": True}
     await call(calls.beat_worker, **who, **does, **now)
     (info,) = await call(calls.list_workers, n=5)
     assert msgspec.structs.asdict(info) == {
         **who, **does, **now, "kinds": [], "is_alive": True, "started_at": info.started_at,
-        "beat_at": info.beat_at,
+        "beat_at": info.beat_at, "drain_requested_at": None,
     }  # fmt: skip
+    assert await call(calls.drain_worker, worker_id=uuid.uuid4()) is False
+    assert await call(calls.drain_worker, worker_id=worker_id) is True
+    assert await call(calls.beat_worker, **who, **does) is True
     assert info.started_at < info.beat_at
     assert await call(calls.drop_worker, worker_id=worker_id) is True
     assert await call(calls.drop_worker, worker_id=worker_id) is False
@@ -363,8 +377,29 @@ async def let_in(call: Session) -> None:
     assert (token.scopes, token.queues) == (["produce", "monitor"], ["q"])
     assert await call(calls.list_tokens) == [token]
     assert await call(calls.has_tokens) is True
+    session = hashlib.sha256(b"session").digest()
+    assert await call(calls.open_session, token_hash=session, session_hash=session) is None
+    ends_at = await call(
+        calls.open_session, token_hash=digest, session_hash=session, lasts=dt.timedelta(hours=1)
+    )
+    found = await call(calls.find_session, secret_hash=session)
+    assert (found.token_id, found.scopes, found.ends_at) == (token_id, token.scopes, ends_at)
+    assert await call(calls.close_session, secret_hash=session) is None
+    assert await call(calls.find_session, secret_hash=session) is None
     assert await call(calls.revoke_token, name="shop") is True
     assert await call(calls.revoke_token, name="shop") is False
+    async with call.conn.transaction():
+        assert await call(calls.act_as, actor="ann") is None
+        await call(calls.pause, queue="q")
+        await call(calls.resume, queue="q")
+    resumed, paused = await call(calls.list_audit, n=2, target="queue q")
+    assert (resumed.action, resumed.actor, resumed.details) == ("resume", "ann", None)
+    assert await call(calls.list_audit, n=1, before_id=resumed.audit_id) == [paused]
+    later = await call(calls.enqueue, "later", queue="later", delay=dt.timedelta(hours=1))
+    assert await call(calls.set_job, job_id=later, priority=3) == "scheduled"
+    due = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
+    assert await call(calls.set_job, job_id=later, priority=3, run_at=due) == "scheduled"
+    assert await call(calls.cancel, job_id=later) == "cancelled"
 
 
 async def test_every_call_works_and_answers_as_annotated(conn: Connection) -> None:

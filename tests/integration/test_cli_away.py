@@ -70,8 +70,8 @@ def test_wait_gives_a_server_that_stays_away_its_timeout(away: Server) -> None:
         until(lambda: query(away.dsn(), waits + " and pid <> pg_backend_pid()") == [(1,)])
         away.stop("immediate")
         out, err = wait.communicate(timeout=30)
-    assert time.monotonic() - begun > 8
-    assert (wait.returncode, out) == (3, b"")
+    assert (wait.returncode, out) == (3, b""), err
+    assert time.monotonic() - begun > 8, err
     assert err.startswith(LOST + b"batchq: the database cannot be reached: ")
 
 

@@ -121,6 +121,41 @@ async def test_a83_cancels_racing_leases(connect: Connect, conn: Connection) -> 
     assert set(states) <= {"cancelled"}
 
 
+async def test_f003_jobs_that_are_changed_while_others_lease_run_once_each(
+    connect: Connect, conn: Connection
+) -> None:
+    ids = sorted(await fill(conn, 600))
+    leased: list[int] = []
+    are_set = asyncio.Event()
+
+    async def work(session: Connection) -> None:
+        while True:
+            was_set = are_set.is_set()
+            got = await column(session, "select job_id from batchq.lease(n => 3)")
+            leased.extend(got)
+            if was_set and not got:  # an empty answer is exact
+                return
+
+    async def change(session: Connection, mine: list[int]) -> None:
+        query = b"select batchq.set_job(%s, %s, now() + make_interval(secs => %s::float8))"
+        for job_id in mine:
+            for priority, later in ((job_id % 5, None), (-3, 60), (job_id % 3, 0)):
+                try:
+                    await session.execute(query, (job_id, priority, later))
+                except psycopg.DatabaseError as error:
+                    assert error.sqlstate == "JQ005"  # noqa: PT017  # it runs by now
+
+    sessions = await open_all(connect, 8)
+    async with asyncio.TaskGroup() as workers:
+        for session in sessions[4:]:
+            workers.create_task(work(session))
+        async with asyncio.TaskGroup() as changes:
+            for i, session in enumerate(sessions[:4]):
+                changes.create_task(change(session, ids[i::4]))
+        are_set.set()
+    assert sorted(leased) == ids
+
+
 # --- identity and dedupe: A-43, A-44, A-48, F021, F027
 
 
@@ -324,6 +359,7 @@ RINGING = {
     "select batchq.reap()",
     "redrive": "select batchq.redrive()",
     "resume": "select batchq.resume('default')",
+    "set_job": "select batchq.set_job(5, run_at => now())",
     "promotion": "update batchq.scheduled set run_at = batchq._now(); "
     "update batchq.upkeep set next_at = '-infinity'; select batchq.maintain()",
 }
@@ -507,6 +543,7 @@ EVERY_CALL = """
     select batchq.enqueue('a', dedupe_key => 'k', on_duplicate => 'replace', delay => '1 h');
     select batchq.enqueue_many('[{"kind": "a"}, {"kind": "b"}, {"kind": "c", "delay": 9}]');
     select batchq.cancel(batchq.enqueue('a'), 'no');
+    select batchq.set_job(batchq.enqueue('a', delay => '1 h'), 3, now());
     select batchq.lease(n => 2);
     select batchq.lease_from('{a,default}');
     select batchq.assert_lease(job_id, lease_id) from batchq.leased;
@@ -552,14 +589,20 @@ EVERY_CALL = """
     select batchq.list_jobs(status => 'completed', kind => 'b');
     select batchq.stats();
     select batchq.counters(), batchq.kind_counters();
-    select batchq.queue_rates(), batchq.throughput('default');
+    select batchq.queue_rates(), batchq.throughput('default'), batchq.queue_trends('{default}');
+    select batchq.list_alerts(), batchq.live('{1}');
     select batchq.version(), batchq.errors();
     select batchq.cancel_many(created_before => 'infinity');
     select batchq.beat_worker(gen_random_uuid(), 'w', 'h', 1, '1', '{a}', '{k}', 1, 0);
     select batchq.list_workers();
+    select batchq.drain_worker(worker_id) from batchq.worker;
     select batchq.drop_worker(worker_id) from batchq.worker;
     select batchq.create_token('t', sha256('s'), '{produce}');
     select batchq.find_token(sha256('s')), batchq.has_tokens(), batchq.list_tokens();
+    select batchq.open_session(sha256('s'), sha256('x'));
+    select batchq.find_session(sha256('x')), batchq.close_session(sha256('x'));
+    select batchq.act_as('me'), batchq.pause('default'), batchq.resume('default');
+    select batchq.list_audit(), batchq.list_audit(target => 'queue default');
     select batchq.revoke_token('t');
     select batchq.job_states('{1,2}'), batchq.list_errors();
     select batchq.list_queues(), batchq.get_queue('default');

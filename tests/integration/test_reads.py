@@ -56,6 +56,8 @@ READS = {
     "explain_job(900001)": 60,
     "explain_queue('default')": 5_000,
     "explain_queue('due')": 1_500,
+    "job_states('{300000,700000,870000}')": 200,
+    "list_audit()": 20,
     "peek_lease()": 500,
     "peek_lease('due', 1000)": 1_300,
     "redrive(n => 100)": 25_000,
@@ -67,6 +69,14 @@ READS = {
     "cancel_many(state => 'ready', n => 100)": 10_000,
 }
 
+# What is read of all queues, as READS; of running jobs all are read.
+OF_ALL = {
+    "stats()": 8_000,
+    "list_alerts()": 8_000,
+    "live('{300000,700000,870000}')": 10_000,
+    "queue_trends('{default,due}')": 200,
+}
+BIG = {"job_0", "ready", "scheduled", "blocked", "dead", "outcome_0", "error_0"}
 
 # tables of a few rows, whose size does not depend on jobs
 SMALL = {"worker", "upkeep"}
@@ -88,7 +98,7 @@ def full(server: Databases, template: str) -> Iterator[Explained]:
     """A session whose plans were made when there was nothing, on tables that are full by now."""
     with server.fresh(template) as dsn, psycopg.connect(dsn, autocommit=True) as conn:
         unanalysed(conn)
-        for read in READS:
+        for read in [*READS, *OF_ALL]:
             for _ in range(7):
                 try:
                     conn.execute(f"select * from batchq.{read}".encode())
@@ -112,6 +122,28 @@ def test_f048_b14_a_look_reads_by_index_and_little(full: Explained, read: str) -
         full.conn.execute("rollback")
     assert profile.buffers <= READS[read]
     assert profile.seq_scans <= SMALL
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("read", OF_ALL)
+def test_f093_f048_watching_reads_by_index_and_little(full: Explained, read: str) -> None:
+    full.conn.execute(f"select * from batchq.{read}".encode())  # the first one reads the catalogue
+    profile = full.profile(f"select * from batchq.{read}")
+    assert profile.buffers <= OF_ALL[read]
+    assert profile.seq_scans.isdisjoint(BIG)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("job_id", [400_050, 400_500, 900_001])
+@pytest.mark.parametrize("call", ["job_states(array[{}])", "get_job({})", "_state_of({})"])
+def test_f048_a_job_is_looked_for_by_its_id(full: Explained, call: str, job_id: int) -> None:
+    """Other indexes have the id in them as well, and cost the same as long as tables seem empty."""
+    full.conn.execute("begin")
+    try:
+        indexes = full.profile(f"select batchq.{call.format(job_id)}").indexes
+    finally:
+        full.conn.execute("rollback")
+    assert indexes.isdisjoint({"scheduled_due", "dead_queue"})
 
 
 @pytest.mark.timeout(180)

@@ -22,7 +22,10 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 NOBODY = "batchq_test_nobody"  # may enter the schema, nothing more
 ROLES = (NOBODY, *(f"batchq_{folder}" for folder in PUBLIC_FOLDERS))
-ALSO = {"batchq_worker": {"maintain", "reap"}, "batchq_monitor": {"list_tokens"}}
+ALSO = {
+    "batchq_worker": {"maintain", "reap"},
+    "batchq_monitor": {"list_audit", "list_tokens"},
+}
 READS_JOBS = {"batchq_operator", "batchq_monitor"}
 
 
@@ -96,7 +99,18 @@ def test_f074_no_role_touches_a_table(owner: Connection, role: str) -> None:
             "and relkind in ('r', 'p', 'v')"
         )
     ]
-    assert {"job", "job_7", "ready", "jobs", "floor", "migration", "worker", "token"} <= set(tables)
+    assert {
+        "job",
+        "job_7",
+        "ready",
+        "jobs",
+        "floor",
+        "migration",
+        "worker",
+        "token",
+        "audit",
+        "session",
+    } <= set(tables)
     done = set()
     with acting(owner, role) as conn:
         for table in tables:

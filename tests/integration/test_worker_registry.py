@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import pybatchq
@@ -170,3 +171,63 @@ async def test_f044_a_worker_that_lost_its_session_is_listed_on_and_signs_off(
 
         await until(is_back)
     await until(lambda: nobody(conn))
+
+
+async def test_a_worker_that_is_asked_to_drain_finishes_its_job_and_ends_well(
+    db: str, conn: Connection, tmp_path: Path
+) -> None:
+    async with (
+        Ledger(db),
+        worker_process(db, tmp_path / "a", "--name", "a", "--concurrency", "1") as drained,
+        worker_process(db, tmp_path / "b", "--name", "b", "--queues", "other") as other,
+    ):
+        both = {info.worker: info for info in await listed(conn, 2)}
+        running = await calls.enqueue(conn, "ledger", {"ms": 1500})
+        await ended(conn, running, "running")
+        waiting = await calls.enqueue(conn, "ledger", {"ms": 0})
+        assert await calls.drain_worker(conn, worker_id=both["a"].worker_id)
+        await drained.logged("asked to drain", within_s=5)  # long before its next beat
+        assert await drained.ended() == 0
+        assert (await calls.get_job(conn, job_id=running)).status == "completed"
+        assert (await calls.get_job(conn, job_id=waiting)).status == "pending"
+        leased = await (await conn.execute("select count(*) from batchq.leased")).fetchone()
+        assert leased == (0,)
+        assert drained.log.count("asked to drain") == 1
+        (left,) = await calls.list_workers(conn)
+        assert left == msgspec.structs.replace(both["b"], beat_at=left.beat_at)
+        assert other.popen.poll() is None
+
+
+async def test_a_worker_without_a_doorbell_drains_by_its_next_beat(
+    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "REGISTER_EVERY_S", 0.1)
+    async with working(db, testing.registry(), doorbell=False) as worker:
+        (info,) = await listed(conn, 1)
+        await calls.drain_worker(conn, worker_id=info.worker_id)
+        await until(lambda: nobody(conn))
+        assert (worker.is_stopping, worker.end) == (True, "drained")
+
+
+async def test_only_the_worker_that_is_meant_beats_at_once(
+    db: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spy = Calls(monkeypatch)
+    async with working(db, testing.registry()), working(db, testing.registry(), queues=["b"]):
+        both = await listed(conn, 2)
+        await until(lambda: parked(conn, 2))
+        before = spy.since(0)["beat_worker"]
+        await calls.drain_worker(conn, worker_id=both[0].worker_id)
+        (left,) = await listed(conn, 1)
+        assert spy.since(0)["beat_worker"] == before + 1
+        assert left.worker_id == both[1].worker_id
+
+
+async def parked(conn: Connection, count: int) -> bool:
+    """Whether so many sessions hear the doorbell."""
+    query = """
+        select count(distinct pid) from pg_locks
+        where locktype = 'advisory' and pid in (
+            select pid from pg_stat_activity where application_name like 'batchq-worker listen%')"""
+    row = await (await conn.execute(query.encode())).fetchone()
+    return row is not None and row[0] >= count

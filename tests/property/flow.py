@@ -131,16 +131,17 @@ class Flow:
 
     def take_starts(self, settings: Queue, wanted: int, till: int) -> int:
         """Permits to start that are there till then, oldest first, by 1, 2, 4 and so on: what was
-        too much is put back as new.
+        too much is put back, to be taken no sooner than the last of them.
         """
         due = sorted(at for at in settings.permits if at <= till)
         later = [at for at in settings.permits if at > till]
-        taken, look = 0, 1
+        taken, look, last = 0, 1, self.now
         while taken < wanted and due:
+            last = max(last, *due[:look])
             taken += len(due[:look])
             del due[:look]
             look *= 2
-        settings.permits = [*due, *later, *[self.now] * (taken - wanted)]
+        settings.permits = [*due, *later, *[last] * (taken - wanted)]
         return min(taken, wanted)
 
     def take_room(self, queue: str, wanted: int) -> int:

@@ -29,6 +29,7 @@ EMPTY = """
     insert into batchq.floor (queue, line) values ('', 'leased');
     update batchq.upkeep set next_at = '-infinity', done = 0, breaches = 0"""
 A_MOMENT = 10_000
+OVER = ("completed", "cancelled")
 MICROS = "(extract(epoch from {} - timestamptz '2030-01-01 00:00:00+00') * 1000000)::bigint"
 JOBS = f"""
     select coalesce(jsonb_object_agg(j.id, jsonb_build_array(
@@ -258,7 +259,7 @@ class Beside(RuleBasedStateMachine):
             last_error = job.reason
         return [
             job.queue,
-            job.priority,
+            job.first_priority if job.state in OVER else job.priority,
             STATUS.get(job.state, job.state),
             job.state,
             job.attempts,

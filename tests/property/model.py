@@ -95,6 +95,8 @@ class Model(Flow):
             group_key=spec.get("group_key"),
             waits="group_key" in spec and settings.grouped,
             first_place=self.next_place(),
+            created_at=self.now,
+            first_priority=spec.get("priority", 0),
         )
         job.place = job.first_place
         if job.run_at > self.now:
@@ -320,6 +322,29 @@ class Model(Flow):
                 setattr(queue, key, value)
         if old.limited or queue.limited:
             self.fit_limits(name, old)
+
+    def set_job(self, job_id: int, priority: int | None, run_at: int | None) -> str:
+        if priority is None and run_at is None:
+            raise RefusedError("JQ001")
+        job = self.jobs.get(job_id)
+        if job is None:
+            raise RefusedError("JQ003")
+        if job.state not in PENDING or (job.state == "blocked" and run_at is not None):
+            raise RefusedError("JQ005")
+        moves = priority is not None and priority != job.priority
+        if priority is not None:
+            job.priority = priority
+        if run_at is not None and run_at > self.now:
+            job.seat = job.start = False
+            self._schedule(job, run_at)
+        elif job.state == "scheduled" and run_at is not None:
+            self._schedule(job, self.now)
+        elif job.state == "ready" and moves:
+            job.ready_at = job.created_at if job.ready_at is None else job.ready_at
+            job.place = self.next_place()
+        elif job.state == "blocked":
+            self.block(job, job.place)
+        return job.state
 
     def pause(self, name: str, paused: bool) -> None:
         self.queues.setdefault(name, Queue()).paused = paused

@@ -102,6 +102,8 @@ class Job:
     attempts: int = 0
     place: int = 0
     first_place: int = 0
+    created_at: int = 0
+    first_priority: int = 0  # shown once it is over
     ready_at: int | None = None
     due: int | None = None
     due_from: int = 0  # where due is None: a drawn wait of at least so long

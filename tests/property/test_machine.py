@@ -32,6 +32,7 @@ from tests.property.specs import (
     few_picks,
     group_settings,
     groups,
+    instant,
     json_object,
     lease_fors,
     limits,
@@ -408,6 +409,27 @@ class Life(Beside):
         elif queue not in self.model.used:
             with pytest.raises(RefusedError, match="JQ002"):
                 self.call("resume", queue=queue)
+
+    @when_any("ready", "scheduled", "blocked")
+    @rule(
+        pick=picks,
+        priority=st.sampled_from([None, -1, 0, 0, 3]),
+        wait=seconds(-60, 0, 1, 30),
+        states=st.sampled_from([("ready", "scheduled", "blocked"), ("blocked",), ("ready",)]),
+        is_timed=st.booleans(),
+    )
+    def set_job(
+        self, pick: int, priority: int | None, wait: int, states: tuple[str, ...], is_timed: bool
+    ) -> None:
+        job_id = self.job_id(pick, *states)
+        run_at = self.model.now + wait if is_timed else None
+        self.same(
+            "set_job",
+            lambda: self.model.set_job(job_id, priority, run_at),
+            job_id=job_id,
+            priority=priority,
+            run_at=None if run_at is None else instant(run_at),
+        )
 
     @when_any("failed")
     @rule(

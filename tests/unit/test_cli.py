@@ -13,9 +13,10 @@ import pytest
 from pybatchq import __version__
 from pybatchq.cli import SECTIONS, _import, main
 from pybatchq.cli._common import as_cli_error
-from pybatchq.cli._show import Column, fit, span, visible
+from pybatchq.cli._show import Column, fit
 from pybatchq.cli._values import parse_duration
 from pybatchq.errors import VersionMismatchError
+from pybatchq.words import span, visible
 
 
 def run(*arguments: str, answer: str | None = None, **env: str | None) -> click.testing.Result:

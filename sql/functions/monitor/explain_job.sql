@@ -20,7 +20,7 @@ declare
     v_job record;
     v_held boolean := false;
 begin
-    select j.id, j.segment, j.queue, j.kind, j.priority, j.group_key, j.max_attempts::integer,
+    select j.id, j.segment, j.queue, j.kind, j.group_key, j.max_attempts::integer,
            p as place
     into v_job
     from batchq.job j
@@ -44,7 +44,7 @@ begin
     end if;
     return query
     select g.* from batchq._waiting_gates(
-        v_job.id, v_job.queue, v_job.kind, v_job.priority, v_job.group_key,
+        v_job.id, v_job.queue, v_job.kind, (v_job.place).priority::smallint, v_job.group_key,
         (v_job.place).state <> 'scheduled' or (v_job.place).run_at <= v_now, v_now) g;
     if not found and not v_held then
         return query

@@ -15,7 +15,7 @@ as $get_job$
 declare
     v_job batchq.job_record;
 begin
-    select j.id, batchq.job_uuid(j.id), j.kind, j.queue, p.status, p.state, j.priority::integer,
+    select j.id, batchq.job_uuid(j.id), j.kind, j.queue, p.status, p.state, p.priority,
            p.attempts, j.max_attempts::integer, j.payload, j.headers, j.dedupe_key, j.created_at,
            p.run_at, p.updated_at, p.started_at, p.finished_at, j.timeout, p.locked_by,
            p.locked_until, p.cancel_requested_at, p.progress, p.result,

@@ -79,7 +79,7 @@ begin
         limit list_jobs.n);
     return query
     select j.id, batchq.job_uuid(j.id), j.kind::text, j.queue::text, p.status, p.state,
-           j.priority::integer, p.attempts, j.max_attempts::integer, j.dedupe_key::text,
+           p.priority, p.attempts, j.max_attempts::integer, j.dedupe_key::text,
            j.created_at, p.run_at, p.updated_at, p.locked_by,
            coalesce((select e.error from batchq.error e
                      where e.job_id = j.id and e.segment = j.segment

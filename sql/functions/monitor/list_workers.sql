@@ -16,7 +16,7 @@ begin
     return query
     select w.worker_id, w.worker::text, w.host, w.pid, w.version, w.queues, w.kinds, w.concurrency,
            w.running, w.started_at, w.beat_at, w.memory_bytes, w.stopping,
-           w.beat_at > v_alive_since
+           w.beat_at > v_alive_since, w.drain_requested_at
     from batchq.worker w
     order by w.beat_at desc, w.worker_id         -- so those that are alive come first
     limit list_workers.n;

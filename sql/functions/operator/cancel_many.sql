@@ -76,8 +76,14 @@ begin
         v_wanted := v_missed;
     end loop;
     v_done.deferred := cardinality(v_missed)::bigint;
-    if v_done.asked > 0 and not v_only_count then
-        perform pg_notify('batchq', 'cancel');
+    if not v_only_count then
+        perform batchq._audit_many(
+            'cancel_many', v_done.cancelled + v_done.asked, queue, job_ids, jsonb_build_object(
+                'kind', kind, 'state', state, 'created_after', created_after,
+                'created_before', created_before, 'reason', left(reason, 1000)));
+        if v_done.asked > 0 then
+            perform pg_notify('batchq', 'cancel');
+        end if;
     end if;
     return v_done;
 end

@@ -26,6 +26,8 @@ begin
             format('there is a token %s, or one of this hash', quote_literal(left(name, 80))),
             'choose another name, or revoke that token first');
     end if;
+    perform batchq._audit('create_token', 'token ' || name, jsonb_build_object(
+        'scopes', to_jsonb(scopes), 'queues', to_jsonb(queues), 'expires_at', expires_at));
     return v_token_id;
 end
 $create_token$;

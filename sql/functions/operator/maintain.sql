@@ -43,6 +43,8 @@ begin
             when 'groups' then batchq._check_groups()
             when 'rollups' then batchq._drop_rollups(1000)
             when 'workers' then batchq._drop_workers(1000) + batchq._drop_tokens(1000)
+                                + batchq._drop_sessions(1000)
+            when 'audit' then batchq._drop_audit(1000)
         end;
         update batchq.upkeep u
         set last_at = v_started,
@@ -61,10 +63,10 @@ comment on function batchq.maintain is $comment$
 Do one bounded step of everything periodic: take back expired leases, make due jobs ready, give back
 dedupe keys whose window ended, let old jobs rise where a queue wants it, prove that limits and
 groups have lost nothing, check the floors, forget lanes that are no longer used, worker processes
-that were silent for a day, tokens that were revoked 30 days ago and rollups of more than 7 days,
-and bring counters, rollups and breakers up to date. Safe to call from many places at once: a task
-that another session is doing, or that is not due, is skipped. Workers call it every few seconds;
-without any, call it from cron.
+that were silent for a day, tokens that were revoked 30 days ago, sessions that are over, rollups of
+more than 7 days and what operators did more than 90 days ago, and bring counters, rollups and
+breakers up to date. Safe to call from many places at once: a task that another session is doing, or
+that is not due, is skipped. Workers call it every few seconds; without any, call it from cron.
 
 Returns: one row a task that was done (task, done: rows it moved, more: call again soon).
 Role: batchq_operator.

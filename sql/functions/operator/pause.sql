@@ -9,11 +9,13 @@ as $pause$
 begin
     perform batchq._check_lease(queue);
     insert into batchq.queue as q (queue, paused_at, paused_by, pause_reason)
-    values (pause.queue, batchq._now(), session_user, left(pause.reason, 1000))
+    values (pause.queue, batchq._now(), batchq._actor(), left(pause.reason, 1000))
     on conflict on constraint queue_pkey do update
     set paused_at = coalesce(q.paused_at, excluded.paused_at),
         paused_by = coalesce(q.paused_by, excluded.paused_by),
         pause_reason = coalesce(excluded.pause_reason, q.pause_reason);
+    perform batchq._audit('pause', 'queue ' || queue,
+                          jsonb_build_object('reason', left(reason, 1000)));
 end
 $pause$;
 

@@ -45,6 +45,10 @@ begin
     if not v_only_count and v_chosen.job_ids <> '{}' then
         perform batchq._note_purged(v_chosen.job_ids);
         perform batchq._forget(v_chosen.job_ids);
+        perform batchq._audit_many(
+            'purge', cardinality(v_chosen.job_ids)::bigint, queue, job_ids, jsonb_build_object(
+                'status', status, 'kind', kind, 'error', error,
+                'finished_before', finished_before));
     end if;
     return row(cardinality(v_chosen.job_ids)::bigint, v_chosen.looked_to)::batchq.purged_jobs;
 end

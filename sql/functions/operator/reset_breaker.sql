@@ -19,6 +19,7 @@ begin
             'give 1 to 255 characters');
     end if;
     perform batchq._close_breaker(queue, kind);
+    perform batchq._audit('reset_breaker', 'queue ' || queue, jsonb_build_object('kind', kind));
 end
 $reset_breaker$;
 

@@ -17,6 +17,7 @@ begin
         perform batchq._raise('JQ002', format('no queue %s', quote_literal(resume.queue)),
             'check the name; select queue from batchq.stats() lists the queues');
     end if;
+    perform batchq._audit('resume', 'queue ' || queue, null);
     perform batchq._ring(resume.queue);
 end
 $resume$;

@@ -10,7 +10,11 @@ begin
     update batchq.token t
     set revoked_at = batchq._now()
     where t.name = revoke_token.name and t.revoked_at is null;
-    return found;
+    if not found then
+        return false;
+    end if;
+    perform batchq._audit('revoke_token', 'token ' || name, null);
+    return true;
 end
 $revoke_token$;
 

@@ -38,6 +38,9 @@ begin
     perform pg_current_xact_id(), batchq._add_line(queue, 'round', 0::smallint);
     insert into batchq.call (due_at, queue, group_key)
     values (batchq._now(), set_group.queue, set_group.group_key);
+    perform batchq._audit('set_group', 'queue ' || queue, jsonb_build_object(
+        'group_key', group_key, 'group_limit', group_limit, 'weight', weight,
+        'reset', nullif(coalesce(reset, false), false)));
     perform batchq._ring(queue);
 end
 $set_group$;

@@ -75,6 +75,8 @@ begin
         breaker_window = v_new.breaker_window, breaker_pause = v_new.breaker_pause
     where q.queue = set_queue.queue
     returning q.* into v_new;
+    perform batchq._audit('set_queue', 'queue ' || queue, v_given || jsonb_build_object(
+        'clear', to_jsonb(clear), 'reset', nullif(coalesce(reset, false), false)));
     if v_old.limited or v_new.limited then
         perform batchq._fit_limits(v_old, v_new);
         perform batchq._ring(queue);

@@ -27,13 +27,13 @@ begin
         from unnest(_block.jobs) b
     ),
     described as materialized (
-        select p.*, j.priority, j.group_key,
+        select p.*, j.group_key,
                case when p.ties & 8 <> 0 then -32768
                     when q.group_limit = 1 then 0
-                    else -greatest(j.priority, -32767) end::smallint as rank
+                    else -greatest(p.priority, -32767) end::smallint as rank
         from placed p
         cross join lateral (
-            select b.priority, b.group_key from batchq.job b
+            select b.group_key from batchq.job b
             where b.id = p.job_id and b.segment = p.segment
             limit 1) j
         left join batchq.queue q on q.queue = p.queue

@@ -13,8 +13,8 @@ set enable_mergejoin = off
 as $_block_new$
 begin
     perform batchq._block(
-        array_agg(row(j.id, j.segment, 0, 4 + (j.dedupe_key is not null)::integer, j.queue)
-                      ::batchq.pending_job
+        array_agg(row(j.id, j.segment, 0, 4 + (j.dedupe_key is not null)::integer, j.queue,
+                      j.priority)::batchq.pending_job
                   order by i.ordinal),
         true)
     from unnest(_block_new.ids) with ordinality as i(id, ordinal)

@@ -31,9 +31,10 @@ begin
     ),
     gone as (
         delete from batchq.ready r using early e where r.ctid = e.place
-        returning r.job_id, r.segment, r.attempt, r.ties, r.queue
+        returning r.job_id, r.segment, r.attempt, r.ties, r.queue, r.priority
     )
-    select array_agg(row(g.job_id, g.segment, g.attempt, g.ties | 4, g.queue)::batchq.pending_job)
+    select array_agg(row(g.job_id, g.segment, g.attempt, g.ties | 4, g.queue, g.priority)
+                         ::batchq.pending_job)
     into v_jobs
     from gone g;
     if v_jobs is not null then

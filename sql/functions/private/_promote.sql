@@ -47,8 +47,9 @@ begin
                o.queue
         from ordered o where not o.waits
     )
-    select count(*)::integer, array_agg(row(o.job_id, o.segment, o.attempt, o.ties, o.queue)
-                                   ::batchq.pending_job) filter (where o.waits)
+    select count(*)::integer,
+           array_agg(row(o.job_id, o.segment, o.attempt, o.ties, o.queue, o.priority)
+                         ::batchq.pending_job) filter (where o.waits)
     into v_moved, v_waiting
     from ordered o;
     if v_waiting is not null then

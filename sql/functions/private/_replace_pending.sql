@@ -31,7 +31,7 @@ declare
     v_turn batchq.tie;
 begin
     perform pg_current_xact_id();
-    select j.segment, j.priority into v_job
+    select j.segment into v_job
     from batchq.job j
     where j.id = _replace_pending.job_id;
     v_found := batchq._find_pending(_replace_pending.job_id);
@@ -54,7 +54,7 @@ begin
     if _replace_pending.run_at > v_now then
         insert into batchq.scheduled (run_at, since, job_id, segment, priority, attempt, ties,
                                       queue)
-        values (_replace_pending.run_at, v_now, v_gone.job_id, v_gone.segment, v_job.priority,
+        values (_replace_pending.run_at, v_now, v_gone.job_id, v_gone.segment, v_gone.priority,
                 v_gone.attempt, v_gone.ties & ~24, v_gone.queue);
         perform batchq._add_line(v_gone.queue, 'scheduled', 0::smallint);
         if v_gone.ties & 24 <> 0 then            -- its group goes on meanwhile
@@ -68,7 +68,7 @@ begin
         perform batchq._block(array[v_gone], false);
     elsif v_gone.job_id is not null then
         insert into batchq.ready (pos, ready_at, job_id, segment, priority, attempt, ties, queue)
-        values (batchq._next_place(), v_now, v_gone.job_id, v_gone.segment, v_job.priority,
+        values (batchq._next_place(), v_now, v_gone.job_id, v_gone.segment, v_gone.priority,
                 v_gone.attempt, v_gone.ties, v_gone.queue);
         perform batchq._add_lanes(v_gone.queue);
     end if;

@@ -4,7 +4,11 @@
  * Dedupe keys are claimed in their own order, as by enqueue_many, so that the two cannot wait for
  * each other in a circle; of several jobs with one key the first claims it.
  */
-create or replace function batchq._revive(job_ids bigint[], per_second double precision)
+create or replace function batchq._revive(
+    job_ids bigint[],
+    per_second double precision,
+    delay interval
+)
 returns void
 language plpgsql
 volatile
@@ -18,6 +22,7 @@ set enable_mergejoin = off
 as $_revive$
 declare
     v_now constant timestamptz := batchq._now();
+    v_later constant boolean := per_second is not null or delay is not null;
     v_queue text;
     v_queues text[];
     v_waiting batchq.pending_job[];
@@ -55,18 +60,20 @@ begin
         insert into batchq.ready (pos, job_id, ready_at, segment, priority, attempt, ties, queue)
         select batchq._next_place(), m.job_id, v_now, m.segment, m.priority, 0, m.ties,
                m.queue
-        from numbered m where _revive.per_second is null and m.ties & 4 = 0
+        from numbered m where not v_later and m.ties & 4 = 0
     ),
     delayed as (
         insert into batchq.scheduled (job_id, run_at, since, segment, priority, attempt, ties,
                                       queue)
-        select m.job_id, v_now + make_interval(secs => m.ordinal / _revive.per_second), v_now,
+        select m.job_id,
+               v_now + coalesce(_revive.delay, interval '0')
+                     + make_interval(secs => coalesce(m.ordinal / _revive.per_second, 0)), v_now,
                m.segment, m.priority, 0, m.ties, m.queue
-        from numbered m where _revive.per_second is not null
+        from numbered m where v_later
     )
     select array_agg(distinct m.queue order by m.queue),
-           array_agg(row(m.job_id, m.segment, 0, m.ties, m.queue)::batchq.pending_job)
-               filter (where _revive.per_second is null and m.ties & 4 <> 0)
+           array_agg(row(m.job_id, m.segment, 0, m.ties, m.queue, m.priority)::batchq.pending_job)
+               filter (where not v_later and m.ties & 4 <> 0)
     into v_queues, v_waiting
     from numbered m;
     if v_waiting is not null then
@@ -74,7 +81,7 @@ begin
     end if;
     foreach v_queue in array coalesce(v_queues, '{}') loop
         perform batchq._add_lanes(v_queue);
-        if per_second is not null then
+        if v_later then
             perform batchq._add_line(v_queue, 'scheduled', 0::smallint);
         end if;
         perform batchq._ring(v_queue);

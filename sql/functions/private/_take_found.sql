@@ -42,15 +42,15 @@ begin
     ),
     left_ready as (
         delete from batchq.ready r using unready u where r.ctid = u.place
-        returning r.job_id, r.segment, r.attempt, r.ties, r.queue
+        returning r.job_id, r.segment, r.attempt, r.ties, r.queue, r.priority
     ),
     left_scheduled as (
         delete from batchq.scheduled s using unscheduled u where s.ctid = u.place
-        returning s.job_id, s.segment, s.attempt, s.ties, s.queue
+        returning s.job_id, s.segment, s.attempt, s.ties, s.queue, s.priority
     ),
     left_blocked as (
         delete from batchq.blocked b using unblocked u where b.ctid = u.place
-        returning b.job_id, b.segment, b.attempt, b.ties, b.queue
+        returning b.job_id, b.segment, b.attempt, b.ties, b.queue, b.priority
     )
     select r.* from left_ready r
     union all select s.* from left_scheduled s

@@ -21,12 +21,12 @@ begin
     if _take_pending.state = 'scheduled' then
         delete from batchq.scheduled s
         where s.job_id = _take_pending.job_id
-        returning s.job_id, s.segment, s.attempt, s.ties, s.queue into v_gone;
+        returning s.job_id, s.segment, s.attempt, s.ties, s.queue, s.priority into v_gone;
         return v_gone;
     elsif _take_pending.state = 'blocked' then
         delete from batchq.blocked b
         where b.job_id = _take_pending.job_id
-        returning b.job_id, b.segment, b.attempt, b.ties, b.queue into v_gone;
+        returning b.job_id, b.segment, b.attempt, b.ties, b.queue, b.priority into v_gone;
         return v_gone;
     end if;
     select j.queue, j.priority into v_job
@@ -34,11 +34,11 @@ begin
     where j.id = _take_pending.job_id;
     delete from batchq.ready r
     where r.queue = v_job.queue and r.priority = v_job.priority and r.pos = _take_pending.job_id
-    returning r.job_id, r.segment, r.attempt, r.ties, r.queue into v_gone;
+    returning r.job_id, r.segment, r.attempt, r.ties, r.queue, r.priority into v_gone;
     if not found then
         delete from batchq.ready r
         where r.job_id = _take_pending.job_id and r.pos <> r.job_id
-        returning r.job_id, r.segment, r.attempt, r.ties, r.queue into v_gone;
+        returning r.job_id, r.segment, r.attempt, r.ties, r.queue, r.priority into v_gone;
     end if;
     return v_gone;
 end

@@ -15,6 +15,7 @@ begin
         select n.kind
         from batchq.worker w, unnest(w.kinds) as n(kind)
         where _unknown_kinds.queue = any(w.queues) and not w.stopping
+          and w.drain_requested_at is null
           and w.beat_at > _unknown_kinds.at - interval '90 s'
         order by 1
         limit 10);

@@ -15,7 +15,8 @@ begin
            count(*) filter (where w.is_alive and _worker_gates.kind = any(w.kinds)) as knowing,
            max(w.beat_at) as last_at
     into v_seen
-    from (select o.*, o.beat_at > _worker_gates.at - interval '90 s' and not o.stopping as is_alive
+    from (select o.*, o.beat_at > _worker_gates.at - interval '90 s' and not o.stopping
+                      and o.drain_requested_at is null as is_alive
           from batchq.worker o
           where _worker_gates.queue = any(o.queues)) w;
     if v_seen.alive = 0 then

@@ -35,6 +35,7 @@ begin
                                                 reason)
                     values (v_gone.job_id, v_now, v_gone.segment, v_gone.attempt, 'cancelled',
                             left(cancel.reason, 1000));
+                    perform batchq._audit_cancel(job_id, reason);
                     if v_gone.ties <> 0 then
                         perform batchq._untie(array[row(
                             v_gone.job_id, v_gone.segment, v_gone.ties, v_gone.queue,
@@ -50,6 +51,7 @@ begin
                 returning l.cancel_requested_at into v_asked_at;
                 if found then
                     if v_asked_at = v_now then
+                        perform batchq._audit_cancel(job_id, reason);
                         perform pg_notify('batchq', 'cancel');
                     end if;
                     return 'running';

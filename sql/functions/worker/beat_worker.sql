@@ -15,7 +15,7 @@ create or replace function batchq.beat_worker(
     memory_bytes bigint default null,
     stopping boolean default false
 )
-returns void
+returns boolean
 language plpgsql
 volatile
 security definer
@@ -25,6 +25,7 @@ set jit = off
 as $beat_worker$
 declare
     v_now constant timestamptz := batchq._now();
+    v_is_asked boolean;
 begin
     perform batchq._check_beat(worker_id, worker, host, pid, version, concurrency, running,
                                memory_bytes, stopping);
@@ -48,7 +49,9 @@ begin
         host = excluded.host,
         version = excluded.version,
         queues = excluded.queues,
-        kinds = excluded.kinds;
+        kinds = excluded.kinds
+    returning w.drain_requested_at is not null into v_is_asked;
+    return v_is_asked;
 end
 $beat_worker$;
 
@@ -63,6 +66,7 @@ running: 0 or more; running is how many jobs it runs now. queues, kinds: what it
 1,000 names of 1 to 255 characters each. memory_bytes: 0 or more, null if it is not known. stopping:
 it takes no new jobs.
 
+Returns: whether it was asked to drain: to take no more jobs, finish what it runs and end.
 Errors: JQ001 a value is out of its bounds.
 Role: batchq_worker.
 Example: select batchq.beat_worker(gen_random_uuid(), 'w1', 'a', 1, '0.1.0', '{mail}', '{a}', 10, 3)

@@ -1,5 +1,5 @@
 begin;
-select plan(37);
+select plan(40);
 \ir ../clock.psql
 
 -- the gates that hold a job, in their order
@@ -27,6 +27,12 @@ select t.works('q', '{k}', true) \g /dev/null
 select is(t.gates(:a), 'kind', 'one that is stopping takes no more');
 select t.works('q', '{k}') \g /dev/null
 select is(t.gates(:a), 'next!', 'nothing holds it: it is the next');
+select batchq.drain_worker(w.worker_id), batchq.drop_worker(w.worker_id) from batchq.list_workers() w
+    where not w.stopping and w.kinds = '{x}' \g /dev/null
+savepoint drained;
+select batchq.drain_worker(w.worker_id) from batchq.list_workers() w \g /dev/null
+select is(t.gates(:a), 'worker', 'workers that were asked to drain take no more');
+rollback to drained;
 select t.pass('2 min') \g /dev/null
 select is(t.says(:a), 'no live worker says that it works on queue q; the last did at '
     || t.stamp(t.now() - interval '2 min'), 'after 90 s of silence a worker does not count');
@@ -106,6 +112,16 @@ set local role batchq_monitor;
 select count(*) as seen from batchq.explain_job(:r) \gset
 reset role;
 select is(:seen, 2, 'F074 the role batchq_monitor may call it');
+
+-- a job that rose to a higher lane is looked for there
+select t.works('old', '{k}'), batchq.set_queue('old', age_every => '1 min') \g /dev/null
+select batchq.enqueue('k', queue => 'old') as low \gset
+select t.pass('50 s'), t.works('old', '{k}') \g /dev/null
+select batchq.enqueue('k', queue => 'old', priority => 1) as high \gset
+select is(t.gates(:low), 'behind', 'a job of a higher priority goes first');
+select t.pass('10 s'), batchq._age(10), batchq.cancel(:high) \g /dev/null
+select batchq.enqueue('k', queue => 'old', priority => 1) \g /dev/null
+select is(t.gates(:low), 'next!', 'unless the job has waited for long: it is before others now');
 
 select * from finish();
 rollback;

@@ -18,7 +18,8 @@ select t.pass('20 s') \g /dev/null
 select is(to_jsonb(w) - 'started_at' - 'beat_at', jsonb_build_object('worker_id',
     '00000000-0000-4000-8000-000000000001', 'worker', 'w1', 'host', 'h', 'pid', 7, 'version',
     '1.2.3', 'queues', '["a", "b"]'::jsonb, 'kinds', '["k"]'::jsonb, 'concurrency', 10, 'running',
-    3, 'memory_bytes', 99, 'stopping', true, 'is_alive', true), 'a worker is shown whole')
+    3, 'memory_bytes', 99, 'stopping', true, 'is_alive', true,
+    'drain_requested_at', null), 'a worker is shown whole')
     from batchq.list_workers() w;
 select is(w.started_at || ' ' || w.beat_at, t.now() - interval '20 s' || ' '
     || t.now() - interval '20 s', 'with the times of its first beat and of its last')

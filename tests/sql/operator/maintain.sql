@@ -3,7 +3,7 @@ select plan(51);
 \ir ../clock.psql
 
 select is(string_agg(m.task || ' ' || m.done || ' ' || m.more, ', ' order by m.task),
-    'age 0 false, breakers 0 false, floors 0 false, groups 0 false, keys 0 false, '
+    'age 0 false, audit 0 false, breakers 0 false, floors 0 false, groups 0 false, keys 0 false, '
     'lanes 0 false, limits 0 false, promote 0 false, reap 0 false, rollups 0 false, tally 0 false, workers 0 false',
     'with nothing to do every task is done and says so') from batchq.maintain() m;
 select is_empty('select * from batchq.maintain()', 'what is not due is skipped');
@@ -34,7 +34,7 @@ select is((select done from batchq.upkeep where task = 'reap'), 1::bigint,
     'what was done is summed up');
 select t.pass('10 min') \g /dev/null
 select is(string_agg(m.task, ', ' order by m.task), 
-    'age, breakers, floors, groups, keys, lanes, limits, promote, reap, rollups, tally, workers',
+    'age, audit, breakers, floors, groups, keys, lanes, limits, promote, reap, rollups, tally, workers',
     'all come round')
     from batchq.maintain() m;
 

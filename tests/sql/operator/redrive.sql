@@ -1,5 +1,5 @@
 begin;
-select plan(82);
+select plan(87);
 \ir ../clock.psql
 
 select t.job_in('failed', 'r', 'K') as a, t.job_in('failed', 'r', 'L') as b \gset
@@ -92,7 +92,8 @@ select throws_ok(format('select (batchq.redrive(%s)).redriven', v), 'JQ001', nul
     format('F065 %s is refused', v))
 from unnest(array['n => 0', 'n => -1', 'n => null', 'n => 100001', 'per_second => 0',
     'per_second => -1', 'per_second => ''NaN''', 'per_second => ''Infinity''',
-    'per_second => ''-Infinity''', 'per_second => 1e-300', 'per_second => 1e300']) v;
+    'per_second => ''-Infinity''', 'per_second => 1e-300', 'per_second => 1e300',
+    'delay => ''-1 s''', 'delay => ''11 years''']) v;
 
 -- at a rate, and in order
 select t.job_in('failed', 'rate') from generate_series(1, 5) \g /dev/null
@@ -100,6 +101,11 @@ select is((batchq.redrive(queue => 'rate', per_second => 2)).redriven, 5::bigint
 select is((select string_agg(t.wait(s.job_id)::text, ' ' order by s.job_id) from batchq.scheduled s
     where s.queue = 'rate'), '00:00:00 00:00:00.5 00:00:01 00:00:01.5 00:00:02',
     'B-34 are spread over two seconds');
+select t.job_in('failed', 'late') from generate_series(1, 3) \g /dev/null
+select is((batchq.redrive(queue => 'late', per_second => 2, n => 2)).redriven, 2::bigint, 'two of three');
+select is((batchq.redrive(queue => 'late', per_second => 2, delay => '1 s')).redriven, 1::bigint, 'then one');
+select is((select string_agg(t.wait(s.job_id)::text, ' ' order by s.job_id) from batchq.scheduled s
+    where s.queue = 'late'), '00:00:00 00:00:00.5 00:00:01', 'delay: many calls keep one rate');
 select t.pass('1 s') \g /dev/null
 select is((select count(*) from batchq.lease('rate', 10)), 3::bigint,
     'B-34 and become ready one by one');

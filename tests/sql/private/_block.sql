@@ -7,7 +7,7 @@ select batchq.enqueue('k', queue => q, group_key => 'g', priority => p, dedupe_k
 delete from batchq.ready;
 insert into batchq.queue (queue, group_limit) values ('one', 1), ('more', 2);
 create function t.block(queue text, ties integer, are_new boolean) returns void language sql as $$
-    select batchq._block(array_agg(row(j.id, j.segment, 3, $2, j.queue)::batchq.pending_job
+    select batchq._block(array_agg(row(j.id, j.segment, 3, $2, j.queue, j.priority)::batchq.pending_job
                                    order by j.priority), $3)
     from batchq.job j where j.queue = $1
 $$;
@@ -33,7 +33,7 @@ select is((select string_agg(distinct f.queue, ' ' order by f.queue) from batchq
            where f.line = 'round'), 'more none one', 'leases of their queues look at groups');
 select batchq.enqueue('k', queue => 'one', group_key => 'g') as held \gset
 delete from batchq.blocked where job_id = :held;
-select batchq._block(array[row(j.id, j.segment, 1, 12, j.queue)::batchq.pending_job], false)
+select batchq._block(array[row(j.id, j.segment, 1, 12, j.queue, j.priority)::batchq.pending_job], false)
     from batchq.job j where j.id = :held \g /dev/null
 select is((select b.job_id from batchq.blocked b where b.queue = 'one' order by b.rank, b.pos
            limit 1), :held::bigint, 'one that kept its seat comes first');

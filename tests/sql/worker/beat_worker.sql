@@ -16,7 +16,8 @@ select batchq.beat_worker(:'u1', 'w', 'h', 7, '1.2.3', '{a,b}', '{k}', 10, 3, 50
     \g /dev/null
 select is(to_jsonb(w) - 'started_at' - 'beat_at', jsonb_build_object('worker_id', :'u1', 'worker',
     'w', 'host', 'h', 'pid', 7, 'version', '1.2.3', 'queues', '["a", "b"]'::jsonb, 'kinds',
-    '["k"]'::jsonb, 'concurrency', 10, 'running', 3, 'memory_bytes', 5000000000, 'stopping', false),
+    '["k"]'::jsonb, 'concurrency', 10, 'running', 3, 'memory_bytes', 5000000000, 'stopping', false,
+    'drain_requested_at', null),
     'the first beat puts a worker on the list, with all it says') from batchq.worker w;
 select is((t.worker(:'u1')).started_at, t.now(), 'it is there since then');
 select t.pass('30 s') \g /dev/null
