@@ -25,6 +25,7 @@ from bench.workloads import (
     latency,
     lease_complete,
     limits,
+    pages,
     processes,
     round_trips,
     snapshot,
@@ -50,5 +51,6 @@ WORKLOADS: dict[str, Workload] = {
     "heartbeats": heartbeats.cases,
     "stop": stop.cases,
     "limits": limits.cases,
+    "pages": pages.cases,
 }
 LONG_ONLY: dict[str, Workload] = {"chaos": chaos.cases}
