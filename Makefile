@@ -3,6 +3,7 @@
 #                                    make test POSTGRES=/usr/lib/postgresql/15/bin
 # make lint     ruff, mypy           make reference   rewrite sql/REFERENCE.md
 # make bench    measure              make clean       forget what was built
+# make screenshots   take the pictures of docs/screenshots anew
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -14,7 +15,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench reference clean
+.PHONY: help demo test lint bench reference screenshots clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -37,6 +38,9 @@ bench: $(STAMP)
 
 reference: $(STAMP)
 	@$(BIN)/python tests/support/reference.py $(ARGS)
+
+screenshots: $(STAMP)
+	@$(BIN)/python -m tests.browser.screenshots
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

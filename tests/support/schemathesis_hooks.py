@@ -42,7 +42,7 @@ def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
         if name in query:
             query[name] = _changed(query[name])
     _make_one(query)
-    if case.path == "/jobs" and _fits(query.get("cursor"), r"[0-9A-Za-z_-]+"):
+    if case.path in {"/jobs", "/audit"} and _fits(query.get("cursor"), r"[0-9A-Za-z_-]+"):
         query["cursor"] = CURSOR
     if _fits(query.get("wait"), r"[0-9.]+(m?s)?"):
         query["wait"] = "50ms"
