@@ -13,13 +13,12 @@ import contextlib
 import logging
 import os
 import socket
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
+from functools import partial
 from time import monotonic
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pybatchq.capacity import Slots
 from pybatchq.connections import Connector
@@ -32,6 +31,8 @@ from pybatchq.lookout import Lookout
 from pybatchq.metrics import WorkerMetrics
 from pybatchq.monitoring import monitoring
 from pybatchq.outcomes import Outcomes
+from pybatchq.registration import described
+from pybatchq.threads import in_thread
 
 GIVE_UP_S = 5.0
 TURN_EVERY_S = 0.005  # while there is enough to do: fewer turns of more jobs cost less
@@ -127,7 +128,7 @@ class Worker:
             self.metrics,
             lease_for=lease_for,
             reap_every_s=reap_every_s,
-            describe=self._describe,
+            describe=partial(described, self, self._queues.names, self._kinds),
             service=monitoring(self, health_host, health_port),
         )
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -230,38 +231,20 @@ class Worker:
 
         Entering waits until the worker works, or has failed.
         """
-        entered = threading.Event()
-        failure: list[BaseException] = []
+        with in_thread(self, self._until_over, self._stop_from_outside, "batchq-worker"):
+            yield self
 
-        async def work() -> None:
-            async with self:
-                entered.set()
-                if self._task is not None:
-                    await asyncio.wait([self._task])
+    async def _until_over(self) -> None:
+        if self._task is not None:
+            await asyncio.wait([self._task])
 
-        def thread() -> None:
-            try:
-                asyncio.run(work())
-            except BaseException as error:  # noqa: BLE001  # raised below
-                failure.append(error)
-            finally:
-                entered.set()
-
-        runner = threading.Thread(target=thread, name="batchq-worker")
-        runner.start()
-        try:
-            entered.wait()
-            if not failure:
-                yield self
-        finally:
+    def _stop_from_outside(self) -> None:
+        """As stop(), from another thread than the worker's."""
+        if self._loop is None:
+            self.stop()
+        else:
             with contextlib.suppress(RuntimeError):  # its loop is closed
-                if self._loop is None:
-                    self.stop()
-                else:
-                    self._loop.call_soon_threadsafe(self.stop)
-            runner.join()
-        if failure:
-            raise failure[0]
+                self._loop.call_soon_threadsafe(self.stop)
 
     def _last_moment(self) -> float:
         """When to stop though the database is away: at once if there is nothing to hand in."""
@@ -423,33 +406,3 @@ class Worker:
         if not self._stopping:
             log.info("asked to drain: stopping", extra={"worker": self.name})
             self.stop()
-
-    def _describe(self) -> dict[str, Any]:
-        """What the registry is told; see beat_worker."""
-        return {
-            "worker": self.name,
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "version": _version(),
-            "queues": self._queues.names,
-            "kinds": sorted(self._kinds),
-            "concurrency": self.concurrency,
-            "running": self.running,
-            "memory_bytes": _memory_bytes(),
-            "stopping": self._stopping,
-        }
-
-
-def _version() -> str:
-    from pybatchq import __version__  # noqa: PLC0415  # this module is imported by that one
-
-    return __version__
-
-
-def _memory_bytes() -> int | None:
-    """What this process has in memory now, where the system says so as Linux does."""
-    try:
-        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from pybatchq import calls
 from pybatchq.api.answers import text
 from pybatchq.api.errors import invalid
+from pybatchq.api.finished import OVER
 from pybatchq.api.models import Name, Time
 from pybatchq.api.selection import BEFORE, cursor, cursor_id
 from pybatchq.calls import Connection
@@ -26,7 +27,6 @@ from pybatchq.types import Gate, JobRecord, State, Status
 PER_PAGE: Final = 50
 PATH: Final = "/ui/jobs/{id}"
 PARTS: Final = frozenset({"payload", "result", "headers"})
-OVER: Final = frozenset({"completed", "failed", "cancelled"})
 
 Cursor = Annotated[str, Meta(max_length=100)]
 

@@ -35,7 +35,7 @@ async def overview(visit: Visit) -> web.Response:
         pages=-(-len(found) // views.PER_PAGE),
         sparks={trend.queue: spark(trend) for trend in trends},
         chart=charts.figure(charts.throughput(points, MINUTE_S)) if points else None,
-        totals=views.totals_of(everything),
+        total=views.total_of(everything),
         counters=views.counters_of(live, visit.caller),
         alerts=views.alerts_of(live, visit.caller),
         workers=views.workers_of(live.workers, visit.caller),

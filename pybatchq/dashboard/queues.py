@@ -64,14 +64,14 @@ class Facts:
     points: list[ThroughputPoint]
 
 
-class GroupsQuery(Struct, frozen=True, forbid_unknown_fields=True):
+class QueueQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """edit: show the settings as a form."""
 
     edit: Literal["yes", "no"] = "no"
 
 
 async def show(visit: Visit) -> web.Response:
-    return await _page(visit, is_edited=visit.query(GroupsQuery).edit == "yes")
+    return await _page(visit, is_edited=visit.query(QueueQuery).edit == "yes")
 
 
 async def change(visit: Visit) -> web.Response:

@@ -16,7 +16,7 @@ from pybatchq.api.workers import seen_by
 from pybatchq.dashboard.live import Cells
 from pybatchq.dashboard.rendering import Renderer
 from pybatchq.live import Alert, Live, LiveJob
-from pybatchq.rates import WatchedQueue, watched
+from pybatchq.rates import WatchedQueue, summed, watched
 from pybatchq.types import JobCounters, WorkerInfo
 
 PARTS: Final = "parts.html"
@@ -49,20 +49,6 @@ class View:
     job_id: int | None = None
 
 
-class Totals(Struct, frozen=True):
-    """Sums over the queues a visitor may see. is_exact: no count was cut off."""
-
-    pending: int
-    ready: int
-    scheduled: int
-    blocked: int
-    running: int
-    dead: int
-    is_exact: bool
-    enqueued_per_s: float
-    ended_per_s: float
-
-
 def queues_of(live: Live, caller: Caller) -> list[WatchedQueue]:
     return [one for one in watched(live.queues, live.rates) if caller.may_use(one.queue)]
 
@@ -85,17 +71,9 @@ def counters_of(live: Live, caller: Caller) -> JobCounters | None:
     return live.counters if caller.queues is None else None
 
 
-def totals_of(queues: Sequence[WatchedQueue]) -> Totals:
-    ready, scheduled, blocked, running, dead = (
-        sum(getattr(queue, name) for queue in queues)
-        for name in ("ready", "scheduled", "blocked", "leased", "dead")
-    )
-    return Totals(
-        ready + scheduled + blocked, ready, scheduled, blocked, running, dead,
-        all(queue.is_exact for queue in queues),
-        sum(queue.enqueued_per_s or 0 for queue in queues),
-        sum(queue.ended_per_s or 0 for queue in queues),
-    )  # fmt: skip
+def total_of(queues: Sequence[WatchedQueue]) -> WatchedQueue | None:
+    """The queues a visitor may see as one; None if there is none."""
+    return summed(queues) if queues else None
 
 
 def chosen(queues: Sequence[WatchedQueue], query: OverviewQuery) -> list[WatchedQueue]:
@@ -132,7 +110,7 @@ def overview(renderer: Renderer, caller: Caller, query: OverviewQuery) -> View:
     def cells(live: Live) -> Cells:
         queues = queues_of(live, caller)
         return {
-            "totals": renderer.cell(PARTS, "totals", totals_of(queues), counters_of(live, caller)),
+            "totals": renderer.cell(PARTS, "totals", total_of(queues), counters_of(live, caller)),
             "alerts": renderer.cell(PARTS, "alerts", alerts_of(live, caller)),
             "workers": renderer.cell(PARTS, "crew", workers_of(live.workers, caller)),
             **rows(queues),

@@ -22,6 +22,7 @@ from pybatchq.api.services import Services
 
 COOKIE: Final = "batchq_session"
 MARK: Final = "mark"
+LEAST_SECRET: Final = 20
 MOST_SECRET: Final = 200
 SESSION_S: Final = 12 * 3600
 
@@ -65,11 +66,8 @@ async def visitor_of(request: web.Request, services: Services) -> Visitor:
         caller = await services.guard.admit(request, "monitor")
         token = request.headers["Authorization"].partition(" ")[2].strip()
         return Visitor(caller, None, proof=digest_of(token))
-    secret = request.cookies.get(COOKIE, "")
-    is_new = not (secret.isascii() and 20 <= len(secret) <= MOST_SECRET)
-    if is_new:
-        secret = new_secret()
-    else:
+    secret, is_new = _cookie(request)
+    if not is_new:
         found = await services.guard.session(secret)
         if found is not None:
             return Visitor(found, secret, proof=digest_of(secret))
@@ -78,9 +76,14 @@ async def visitor_of(request: web.Request, services: Services) -> Visitor:
 
 async def stranger(request: web.Request, _services: Services) -> Visitor:
     """Whoever may see no more than how to sign in."""
+    return Visitor(Caller("", frozenset()), *_cookie(request))
+
+
+def _cookie(request: web.Request) -> tuple[str, bool]:
+    """The secret of the cookie, or a new one, and which of the two it is."""
     secret = request.cookies.get(COOKIE, "")
-    is_new = not (secret.isascii() and 20 <= len(secret) <= MOST_SECRET)
-    return Visitor(Caller("", frozenset()), new_secret() if is_new else secret, is_new)
+    is_new = not (secret.isascii() and LEAST_SECRET <= len(secret) <= MOST_SECRET)
+    return (new_secret() if is_new else secret), is_new
 
 
 async def open_session(services: Services, token: str) -> str | None:

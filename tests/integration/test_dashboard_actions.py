@@ -393,6 +393,19 @@ async def beat(conn: Connection, queues: list[str]) -> UUID:
     return worker_id
 
 
+async def test_the_workers_page_tells_what_each_runs(ann: Browser, conn: Connection) -> None:
+    await beat(conn, ["q"])
+    await beat(conn, ["r"])
+    running, waiting = [await calls.enqueue(conn, "k", queue="q") for _ in range(2)]
+    await calls.lease(conn, queue="q", worker="w of q")
+    page = await ann.page("/ui/workers")
+    rows = [tr for tr in page.document.all("tr") if tr.within("tbody")]
+    links = [a for a in page.document.all("a") if a.get("href").startswith("/ui/jobs/")]
+    assert [a.get("href") for a in links] == [f"/ui/jobs/{running}"]
+    assert [str(running) in row.text for row in rows if "w of q" in row.text] == [True]
+    assert str(waiting) not in [a.text for a in links]
+
+
 async def test_the_audit_page_tells_who_and_leads_to_what(ann: Browser, conn: Connection) -> None:
     await calls.enqueue(conn, "k", queue="q")
     await ann.send("/ui/queues/q/pause", {"reason": "r"})
