@@ -146,7 +146,9 @@ async def test_no_window_holds_more_starts_of_a_group_than_its_rate(db: str) -> 
 
 async def test_a_big_tenant_does_not_hold_up_the_small_ones(db: str) -> None:
     """1,500 jobs of one group wait already: of them go before a job of another group no more than
-    its turn and what the leases under way can have in their hands.
+    its turn and what the leases under way can have in their hands. A job is waited for until the
+    lease that gives it is asked for: how long a session takes to answer, a new one above all, is
+    no matter of turns.
     """
     ledger = Ledger(db, "fair => true", groups=True, big=1500)
     books = await ledger.run(LIMITS_S)
@@ -157,12 +159,12 @@ async def test_a_big_tenant_does_not_hold_up_the_small_ones(db: str) -> None:
     big = sorted(entry.began for entry in first.values() if entry.group == "g0")
     assert len(big) >= 1000
     overtaken = [
-        sum(made.done < at < first[job_id].began for at in big)
+        sum(made.done < at < first[job_id].sent for at in big)
         for job_id, made in ledger.accepted.items()
         if made.group != "g0" and job_id in first
     ]
     assert len(overtaken) > 50
-    assert max(overtaken) <= 200
+    assert max(overtaken) <= 100
 
 
 # --- a seat that is kept while its job waits
